@@ -1,4 +1,4 @@
-"""The commands, each a class whose docstring is its help. None runs anything in the target, or reads Python itself."""
+"""The commands, each a class whose docstring is its help. None runs code in the target or reads Python itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .engine import Engine
 
 
 class PmCommand(gdb.Command):
-    """A command that prints what the child answers, or fails with one sentence."""
+    """A command that prints the child's answer, or fails with one sentence."""
 
     name = ""
 
@@ -18,11 +18,12 @@ class PmCommand(gdb.Command):
         super().__init__(self.name, gdb.COMMAND_STACK)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
+        """Print the child's answer. Raises gdb.GdbError."""
         self.dont_repeat()
         try:
             with contextlib.closing(Engine.get().ask(self.name, gdb.string_to_argv(argument))) as lines:
                 for line in lines:
-                    gdb.write(f"{line}\n")  # through gdb, so that its pager and `set logging` see it
+                    gdb.write(f"{line}\n")  # through gdb, so that its pager and `set logging` apply
         except gdb.GdbError as exc:
             raise gdb.GdbError(f"{self.name}: {exc}") from None
         except gdb.error as exc:
@@ -113,7 +114,7 @@ class Why(PmCommand):
 
 
 def register() -> None:
-    """Make the commands known to gdb; drop the child whenever the target moves."""
+    """Register the commands with gdb; drop the child whenever the target changes."""
     Engine.forget()
     for command in (Threads, Backtrace, Locals, GilRecord, LockTable, Tasks, Objects, Why):
         command()

@@ -1,16 +1,21 @@
-"""What only a debugger can tell of a crash: the instruction that failed, the registers there, and where the frames of
-the thread lie on its stack. Runs inside gdb, after stacks.py and on the same core: libraries are loaded by then.
+"""Facts of a crash that only a debugger can read.
 
-In, by environment: POSTMORTEM_CRASHED (the thread's LWP), POSTMORTEM_STACKS (the file that is added to) and
-POSTMORTEM_STACKS_UNTIL as stacks.py has them.
+These are the failed instruction, the registers there, and the positions of the thread's frames on its stack. Runs
+inside gdb, after stacks.py and on the same core: libraries are loaded by then.
 
-Out, one more JSON line:
-  {"crash": LWP, "whole": true | false, "frames": [{"function", "address", "sp", "trampoline"}, ...],
-   "places": [{"frame", "instruction", "code", "registers"}, ...], "said": [{"function", "name", "text"}, ...], "error"}
-``places`` are the innermost frame, and each one that a signal handler interrupted: it stands below a ``trampoline``.
-``code`` are the bytes of the instruction in hex: gdb shows zeros where it has no file to read them from.
-``said`` are the texts that a fatal error of CPython was called with, as far as debug information has them.
-``whole``: the frames reach the thread's first one.
+Input, from the environment:
+
+- POSTMORTEM_CRASHED: the thread's LWP
+- POSTMORTEM_STACKS (appended to), POSTMORTEM_STACKS_UNTIL: as in stacks.py
+
+Output, one more JSON line: ``{"crash": LWP, "whole": true | false, "frames": [{"function", "address", "sp",
+"trampoline"}, ...], "places": [{"frame", "instruction", "code", "registers"}, ...], "said": [{"function", "name",
+"text"}, ...], "error"}``
+
+- ``places``: the innermost frame, and each one that a signal handler interrupted, which lies below a ``trampoline``
+- ``code``: the instruction's bytes in hex; gdb shows zeros if it has no file to read them from
+- ``said``: texts passed to a fatal error of CPython, as far as debug information shows them
+- ``whole``: whether the frames reach the thread's first one
 """
 
 import json
@@ -20,7 +25,7 @@ import time
 
 import gdb
 
-MAX_FRAMES = 1024  # as stacks.py
+MAX_FRAMES = 1024  # as in stacks.py
 MAX_PLACES = 8
 MAX_TEXT = 2000
 
@@ -29,14 +34,14 @@ X86_64 = ("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for 
 AARCH64 = (*(f"x{n}" for n in range(31)), "sp", "pc")
 WORD = (1 << 64) - 1
 
-#: Python/pylifecycle.c, 3.8 to 3.14: fatal_error(prefix, msg, status) in 3.8, (fd or stream, header, prefix, msg, status)
-#: since; Py_FatalError(msg); _Py_FatalErrorFunc(func, msg) and _Py_FatalError_TstateNULL(func) from 3.9 on.
+#: Python/pylifecycle.c, 3.8 to 3.14: fatal_error(prefix, msg, status) in 3.8, (fd or stream, header, prefix, msg,
+#: status) since; Py_FatalError(msg); _Py_FatalErrorFunc(func, msg) and _Py_FatalError_TstateNULL(func) from 3.9 on.
 FATAL = re.compile(r"(fatal_error|_?Py_FatalError(Func|Format|_TstateNULL)?)(\.[\w.]+)?$")
 ARGUMENTS = ("prefix", "func", "msg", "format")
 
 
 def frames_of(until):
-    """(frames, innermost first; do they end where the thread began; why not)."""
+    """Return (frames, innermost first; whether they reach the thread's first one; error or None)."""
     found, frame = [], gdb.newest_frame()
     try:
         while frame is not None:
@@ -54,6 +59,7 @@ def frames_of(until):
 
 
 def shown(frame):
+    """Return a frame as JSON."""
     return {
         "function": name_of(frame),
         "address": int(frame.pc()),
@@ -63,6 +69,7 @@ def shown(frame):
 
 
 def name_of(frame):
+    """Return a frame's function; None if unknown."""
     try:
         name = frame.name()
     except FAILURES:
@@ -71,6 +78,7 @@ def name_of(frame):
 
 
 def register(frame, name):
+    """Return a register of a frame; None if unknown."""
     try:
         return int(frame.read_register(name)) & WORD
     except FAILURES:
@@ -78,6 +86,7 @@ def register(frame, name):
 
 
 def place(frame, index):
+    """Return the instruction and registers of a frame."""
     names = AARCH64 if register(frame, "rip") is None else X86_64
     registers = {name: register(frame, name) for name in names}
     known = {name: value for name, value in registers.items() if value is not None}
@@ -86,7 +95,7 @@ def place(frame, index):
 
 
 def instruction(frame):
-    """None where memory has no code: a jump that went astray."""
+    """Return (text, bytes in hex) of a frame's instruction; None each if its memory has no code."""
     try:
         found = frame.architecture().disassemble(frame.pc(), count=1)[0]
         code = bytes(gdb.selected_inferior().read_memory(frame.pc(), int(found["length"])))
@@ -96,7 +105,7 @@ def instruction(frame):
 
 
 def said(frame):
-    """The texts among the arguments of one frame of a fatal error."""
+    """Yield the texts among the arguments of a fatal error's frame."""
     for name in ARGUMENTS:
         try:
             value = frame.read_var(name)
@@ -109,10 +118,12 @@ def said(frame):
 
 
 def clipped(text):
+    """Limit the length of a text."""
     return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "..."
 
 
 def crash(lwp, until):
+    """Return the facts of the selected thread's crash."""
     gdb.execute("set disassembly-flavor att", to_string=True)
     frames, whole, error = frames_of(until)
     lines = [shown(frame) for frame in frames]
@@ -129,12 +140,14 @@ def crash(lwp, until):
 
 
 def write(value):
+    """Append a line to the output."""
     fd = os.open(os.environ["POSTMORTEM_STACKS"], os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
     with os.fdopen(fd, "w", encoding="ascii") as file:
         file.write(json.dumps(value, separators=(",", ":")) + "\n")
 
 
 def main():
+    """Write the facts of the thread that crashed."""
     lwp, until = int(os.environ["POSTMORTEM_CRASHED"]), float(os.environ["POSTMORTEM_STACKS_UNTIL"])
     for thread in gdb.selected_inferior().threads():
         if (thread.ptid[1] or thread.ptid[0]) == lwp and time.monotonic() < until:

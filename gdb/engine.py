@@ -1,8 +1,12 @@
-"""The child that answers the commands: postmortem in its own interpreter. It reads a core by itself; of a live process gdb tells
-it the threads and reads the memory. postmortem/gdbchild/wire.py has the words of both sides.
+"""The child that answers the commands: postmortem in its own interpreter.
 
-`postmortem debug` hands over how the child is started (POSTMORTEM_ENGINE). In a gdb by hand it is the interpreter that
-POSTMORTEM_PYTHON names, or the one of the installation that this file belongs to.
+It reads a core by itself; for a live process gdb describes the threads and reads the memory.
+postmortem/gdbchild/wire.py documents the protocol.
+
+How the child is started:
+
+- `postmortem debug` passes its command in POSTMORTEM_ENGINE
+- a gdb started by hand uses the interpreter named by POSTMORTEM_PYTHON, or that of this file's installation
 """
 
 from __future__ import annotations
@@ -23,11 +27,11 @@ import gdb
 
 from . import target
 
-#: Of one command; the child gives its own gdb, which unwinds a core's native stacks, a third of that.
+#: Seconds per command; the child allows its own gdb, which unwinds a core's native stacks, a third of that.
 DEADLINE_S = 180.0
-#: How often Ctrl-C is looked for.
+#: Seconds between checks for Ctrl-C.
 LOOK_S = 0.2
-#: How long the child's end is awaited before it is killed.
+#: Seconds to wait for the child's end before it is killed.
 PATIENCE_S = 0.5
 LENGTH = struct.Struct("<I")
 MOST_BYTES = 64 << 20
@@ -35,7 +39,7 @@ MOST_LINES = 500_000
 
 _HERE = Path(__file__).parent
 _STYLES = {"bold": "1", "faint": "2", "red": "31", "yellow": "33", "green": "32"}
-#: Whose environment it is, where it may write, how it may speak: as postmortem/programs.py has it.
+#: Variables for the user, writable directories and language, as in postmortem/programs.py.
 _KEPT = ("HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "XDG_CACHE_HOME", "PATH")
 _KEPT_PREFIXES = ("LC_", "POSTMORTEM_")
 _BOOT = (
@@ -49,27 +53,27 @@ _NO_INTERPRETER = (
 
 
 class Engine:
-    """One child, for the target as it stands."""
+    """A child for the current state of the target."""
 
     current: Optional[Engine] = None
 
     @classmethod
     def get(cls) -> Engine:
-        """Return the child, started if there is none. Raises gdb.GdbError."""
+        """Return the child, started if necessary. Raises gdb.GdbError."""
         if cls.current is None:
             cls.current = Engine(target.told())
         return cls.current
 
     @classmethod
     def forget(cls, *_event: object) -> None:
-        """Drop the child: the target moves, and what was read of it holds no longer."""
+        """Drop the child: the target has changed, and what was read of it is outdated."""
         engine, cls.current = cls.current, None
         if engine is not None:
             engine.close()
 
     @classmethod
     def begin_early(cls) -> None:
-        """Start the child before the first command, where `postmortem debug` says so: it reads the core meanwhile."""
+        """Start the child before the first command if `postmortem debug` requests it; it reads the core meanwhile."""
         if "early" in _handed():
             with contextlib.suppress(gdb.error, gdb.GdbError):
                 cls.get()
@@ -86,10 +90,10 @@ class Engine:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._said,
-                cwd="/proc/self/fdinfo",  # in which nobody can make a file
+                cwd="/proc/self/fdinfo",  # a directory in which no file can be made
                 env=environment,
                 pass_fds=inherited,
-                start_new_session=True,  # Ctrl-C is gdb's
+                start_new_session=True,  # Ctrl-C is for gdb
             )
         except OSError as exc:
             self._socket.close()
@@ -101,7 +105,7 @@ class Engine:
         self._send(told, time.monotonic() + DEADLINE_S)
 
     def close(self) -> None:
-        """End the child, which goes with its socket; kill it where it does not."""
+        """End the child by closing its socket; kill it if it does not exit."""
         self._socket.close()
         try:
             self._process.wait(PATIENCE_S)
@@ -114,7 +118,10 @@ class Engine:
     # ------------------------------------------------------------------ one command
 
     def ask(self, command: str, arguments: Sequence[str]) -> Iterator[str]:
-        """Yield the lines to print. Raises gdb.GdbError. An answer that is not read to its end ends the child."""
+        """Yield the lines to print.
+
+        An answer that is not read completely ends the child. Raises gdb.GdbError.
+        """
         whole = False
         try:
             until = time.monotonic() + DEADLINE_S
@@ -236,7 +243,7 @@ def _handed() -> Dict[str, Any]:
 
 
 def _command() -> Tuple[List[str], Dict[str, str]]:
-    """Return (the child's words but for the last, its environment). Raises gdb.GdbError."""
+    """Return (the child's command without the last word, its environment). Raises gdb.GdbError."""
     handed = _handed()
     if handed:
         return [str(word) for word in handed["words"]], {str(k): str(v) for k, v in handed["environment"].items()}
@@ -249,13 +256,13 @@ def _command() -> Tuple[List[str], Dict[str, str]]:
 
 
 def _root() -> Path:
-    """Return the folder that holds the package, of which this one is a part in a wheel and a neighbour in a checkout."""
+    """Return the directory with the package: above this one in a wheel, beside it in a checkout."""
     above = _HERE.parent
     return above.parent.parent if above.name == "_shipped" else above
 
 
 def _beside() -> Optional[Path]:
-    """Return the interpreter of PREFIX/lib/pythonX.Y/site-packages, or of the checkout's .venv; None without one."""
+    """Return the interpreter of PREFIX/lib/pythonX.Y/site-packages or of the checkout's .venv; None if there is none."""
     root = _root()
     found = root / ".venv" / "bin" / "python"
     if root.name in ("site-packages", "dist-packages"):

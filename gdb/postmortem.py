@@ -1,7 +1,7 @@
-"""Postmortem's commands for a person in gdb: `source` this file, or start with `postmortem debug TARGET`.
+"""The pm-* commands for an interactive gdb: `source` this file, or start with `postmortem debug TARGET`.
 
-The files beside this one become the package `postmortem_gdb`, since their folder's name `gdb` is taken; sys.path stays as it is.
-Of postmortem itself nothing runs in here: a child in its own interpreter answers (engine.py).
+The files beside this one become the package `postmortem_gdb`, since the directory's name `gdb` is taken; sys.path is
+unchanged. No other part of postmortem runs here: a child in its own interpreter answers (engine.py).
 """
 
 import importlib.util
@@ -15,13 +15,14 @@ NAME = "postmortem_gdb"
 
 
 def main():
+    """Load the commands, also again and from another installation."""
     if sys.version_info < (3, 8):  # noqa: UP036 - gdb's Python is not the one that postmortem was installed with
         raise gdb.GdbError("this gdb's Python is older than 3.8, which postmortem's commands need")
     before = sys.modules.get(NAME + ".engine")
     if before is not None:
         before.Engine.forget()
     for name in [name for name in sys.modules if name.split(".")[0] == NAME]:
-        del sys.modules[name]  # sourced again, maybe from another installation
+        del sys.modules[name]  # sourced again, possibly from another installation
     spec = importlib.util.spec_from_loader(NAME, None, is_package=True)
     package = importlib.util.module_from_spec(spec)
     package.__path__ = [str(HERE)]

@@ -1,28 +1,28 @@
 """Native stacks of every thread of a core, as JSON lines. Runs inside gdb: ``gdb -batch -x stacks.py EXE CORE``.
 
-In, by environment:
-  POSTMORTEM_STACKS         the file to write (made anew)
+Input, from the environment:
+  POSTMORTEM_STACKS         the file to write (created anew)
   POSTMORTEM_STACKS_UNTIL   CLOCK_MONOTONIC seconds after which no further frame is unwound
-  POSTMORTEM_STACKS_FILES   optional: JSON, [[start, end, file, bias], ...] of libraries that the core's own list of
-                            them may lack; the names are plain enough to be words of a command
-  POSTMORTEM_STACKS_NEXT    optional: JSON, [exe, [[core, output, files], ...]]: further cores of the same program, each with a
-                            file of its own to write; exe and cores are plain names, too. gdb reads the symbols of a file once for
-                            all of them: .04 s for each further one, where a gdb of its own takes .2 s
+  POSTMORTEM_STACKS_FILES   optional: JSON, [[start, end, file, bias], ...] of libraries that the core's own list may
+                            lack; the names are safe as words of a gdb command
+  POSTMORTEM_STACKS_NEXT    optional: JSON, [exe, [[core, output, files], ...]]: further cores of the same program, each
+                            with its own output file; exe and cores are safe names, too. gdb reads the symbols of a file
+                            once for all cores: 0.04 s for each further one, where a separate gdb takes 0.2 s
 
-Out, one JSON value a line, each flushed, so that a gdb that is killed or crashes leaves what it had:
+Output, one JSON value per line, each flushed, so that a gdb that is killed or crashes leaves what it had:
   {"gdb": version, "threads": N}
   {"tid": LWP, "frames": [{"function", "module", "address", "file", "line"}, ...], "error": null | text,
    "cause": null | "late" | "many" | "memory"}
-  {"end": true | false, "seconds": s, "stopped": null | why it stopped before the last thread}
-Frames run from the most recent call to the oldest. ``function`` is null without a symbol; ``module`` is the shared
-library's path and null for the main program and for memory that no library owns: the caller knows the mappings.
-A later line for the same thread replaces an earlier one.
+  {"end": true | false, "seconds": s, "stopped": null | reason for a stop before the last thread}
+Frames run from the most recent call to the oldest. ``function`` is null without a symbol. ``module`` is the shared
+library's path, null for the main program and for memory without a library; the caller knows the mappings.
+A later line for a thread replaces an earlier one.
 
-Libraries are loaded as the stacks reach them (gdb starts with ``auto-solib-add off``): a frame's own unwind
-tables are needed only once its pc is known, and a process maps fifty libraries of which eight are on stacks.
+Libraries are loaded when stacks reach them (gdb starts with ``auto-solib-add off``): a frame's unwind tables are
+needed only once its pc is known, and of some fifty mapped libraries about eight are on stacks.
 
-gdb embeds the distribution's Python, 3.6 at the oldest, without site-packages; ``import gdb.x`` would look
-into gdb's own package although this file lies in a folder of that name, so it is one file, run by path.
+gdb embeds the distribution's Python, 3.6 at the oldest, without site-packages. ``import gdb.x`` would search gdb's own
+package although this file is in a directory of that name; it is therefore a single file, run by path.
 """
 
 import json
@@ -32,23 +32,23 @@ import time
 
 import gdb
 
-MAX_FRAMES = 1024  # of one thread: the innermost ones
+MAX_FRAMES = 1024  # of one thread, the innermost ones
 MAX_BYTES = 256 << 20  # of output: 2,000,000 frames
 MAX_NAME = 1000  # characters of a symbol or file name
 
-#: gdb has nothing better than RuntimeError for most failures; names that are no UTF-8 raise UnicodeError.
+#: gdb raises RuntimeError for most failures; names that are not UTF-8 raise UnicodeError.
 FAILURES = (gdb.error, RuntimeError, ValueError, OverflowError)
 
 
 class Stop(Exception):
-    """The whole run ends here; the message says why."""
+    """End of the whole run; the message gives the reason."""
 
 
 OUT_OF_TIME = "out of time"
 
 
 class Libraries:
-    """Loads the symbols and unwind tables of shared libraries when a stack reaches them."""
+    """The shared libraries, whose symbols and unwind tables are loaded when a stack reaches them."""
 
     def __init__(self, files):
         self.files = files
@@ -56,7 +56,7 @@ class Libraries:
         self.all = False
 
     def load_for(self, pc):
-        """The path of the library that owns pc, and whether it was loaded just now: then frames are stale."""
+        """Return (path of the library that owns pc, whether it was just loaded, which invalidates frames)."""
         name = gdb.solib_name(pc)
         if name is None:
             return self.load_unlisted(pc)
@@ -64,14 +64,14 @@ class Libraries:
             return name, False
         self.tried.add(name)
         if any(ord(char) > 127 for char in name):
-            self.load_all()  # how many of gdb's regex characters those are depends on its locale
+            self.load_all()  # the number of gdb's regex characters for these depends on its locale
         else:
             # The name comes from the core, and gdb.execute() runs every line of its text as a command.
             gdb.execute("sharedlibrary ^" + re.sub(r"[^A-Za-z0-9/_-]", ".", name) + "$", to_string=True)
         return name, True
 
     def load_unlisted(self, pc):
-        """The same for a library that gdb cannot know of."""
+        """Return (path, whether it was just loaded) for a library missing in gdb's list."""
         for start, end, file, bias in self.files:
             if start <= pc < end:
                 stale = file not in self.tried
@@ -82,12 +82,13 @@ class Libraries:
         return None, False
 
     def load_all(self):
+        """Load all libraries."""
         self.all = True
         gdb.execute("sharedlibrary", to_string=True)
 
 
 class Walker:
-    """Unwinds the selected thread."""
+    """An unwinder of the selected thread."""
 
     def __init__(self, libraries, until):
         self.libraries = libraries
@@ -95,7 +96,7 @@ class Walker:
         self.lines = {}  # (pc, name, frame type) -> (file, line): few places make up most stacks
 
     def stack(self):
-        """(frames, error or None, its cause or None) of the selected thread."""
+        """Return (frames, error or None, its cause or None) of the selected thread."""
         while True:
             frames = []
             try:
@@ -107,7 +108,7 @@ class Walker:
                 return frames, str(end), end.cause
 
     def walk(self, frames):
-        """Appends the frames; False when a library was loaded on the way and the walk must begin again."""
+        """Append the frames; return False if a library was loaded on the way and the walk must be repeated."""
         frame = gdb.newest_frame()
         while frame is not None:
             if time.monotonic() > self.until:
@@ -126,6 +127,7 @@ class Walker:
         return True
 
     def describe(self, frame, pc, module):
+        """Return a frame as JSON."""
         name = function_of(frame)
         key = (pc, name, frame.type())
         if key not in self.lines:
@@ -135,7 +137,7 @@ class Walker:
 
 
 class Ended(Exception):
-    """The stack ends early; the message says why, ``cause`` what kind of reason that is."""
+    """An incomplete stack; the message gives the reason, ``cause`` its kind."""
 
     def __init__(self, message, cause=None):
         super().__init__(message)
@@ -143,6 +145,7 @@ class Ended(Exception):
 
 
 def complain(reason):
+    """Raise Ended unless a stack ended properly."""
     # gdb 13 documents FRAME_UNWIND_FIRST_ERROR without having it.
     if reason not in (gdb.FRAME_UNWIND_NO_REASON, gdb.FRAME_UNWIND_NULL_ID, gdb.FRAME_UNWIND_OUTERMOST):
         memory = reason == getattr(gdb, "FRAME_UNWIND_MEMORY_ERROR", None)
@@ -150,6 +153,7 @@ def complain(reason):
 
 
 def function_of(frame):
+    """Return a frame's function; None without a symbol."""
     if frame.type() == gdb.SIGTRAMP_FRAME:
         return "<signal handler called>"
     try:
@@ -160,6 +164,7 @@ def function_of(frame):
 
 
 def source_of(frame):
+    """Return (file, line) of a frame; None each if unknown."""
     try:
         place = frame.find_sal()
         if place.symtab is None:
@@ -170,11 +175,12 @@ def source_of(frame):
 
 
 def clipped(text):
+    """Limit the length of a text."""
     return text if len(text) <= MAX_NAME else text[:MAX_NAME] + "..."
 
 
 class Output:
-    """The file of JSON lines; refuses to grow without bound."""
+    """The file of JSON lines, limited in size."""
 
     def __init__(self, path):
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -182,6 +188,7 @@ class Output:
         self.room = MAX_BYTES
 
     def put(self, value):
+        """Write a value as a line. Raises Stop."""
         text = json.dumps(value, separators=(",", ":")) + "\n"
         self.room -= len(text)
         if self.room < 0:
@@ -189,12 +196,13 @@ class Output:
         self.write(text)
 
     def write(self, text):
+        """Write and flush a text."""
         self.file.write(text)
         self.file.flush()
 
 
 def write_stack(thread, walker, output):
-    """Writes the stack of one thread; True when it has no error."""
+    """Write the stack of one thread; return whether it is complete."""
     _pid, lwp, _tid = thread.ptid
     try:
         thread.switch()
@@ -206,6 +214,7 @@ def write_stack(thread, walker, output):
 
 
 def write_all(threads, files, output, until):
+    """Write the stacks of all threads. Raises Stop."""
     libraries = Libraries(files)
     walker = Walker(libraries, until)
     failed = []
@@ -214,7 +223,7 @@ def write_all(threads, files, output, until):
             raise Stop(OUT_OF_TIME)
         if not write_stack(thread, walker, output):
             failed.append(thread)
-    # A stack can break at a frame whose library was not loaded, before its pc could be asked for.
+    # A stack can break at a frame whose library was not loaded, before its pc was known.
     if failed and not libraries.all and time.monotonic() < until:
         libraries.load_all()
         for thread in failed:
@@ -222,7 +231,7 @@ def write_all(threads, files, output, until):
 
 
 def write_core(path, files, until):
-    """The core that is open."""
+    """Write the stacks of the open core."""
     began = time.monotonic()
     output = Output(path)
     threads = sorted(gdb.selected_inferior().threads(), key=lambda thread: thread.num)
@@ -237,14 +246,15 @@ def write_core(path, files, until):
 
 
 def open_beside(exe, core):
-    """Another core beside those that are open: as long as one of them is, gdb keeps what it has read of their files."""
-    gdb.execute("add-inferior -no-connection", to_string=True)  # gdb 10: one core at a time before
+    """Open another core beside those that are open; gdb then keeps what it has read of their files."""
+    gdb.execute("add-inferior -no-connection", to_string=True)  # gdb 10; older ones open one core at a time
     gdb.execute("inferior " + str(max(inferior.num for inferior in gdb.inferiors())), to_string=True)
     gdb.execute("file " + exe, to_string=True)
     gdb.execute("core-file " + core, to_string=True)
 
 
 def main():
+    """Write the stacks of all cores."""
     until = float(os.environ["POSTMORTEM_STACKS_UNTIL"])
     write_core(os.environ["POSTMORTEM_STACKS"], json.loads(os.environ.get("POSTMORTEM_STACKS_FILES", "[]")), until)
     exe, further = json.loads(os.environ.get("POSTMORTEM_STACKS_NEXT", "[null, []]"))
@@ -254,7 +264,7 @@ def main():
         try:
             open_beside(exe, core)
         except FAILURES:
-            continue  # nothing is written for it: the caller sees that
+            continue  # nothing is written for it, which the caller sees
         write_core(output, files, until)
 
 

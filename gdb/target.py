@@ -1,5 +1,8 @@
-"""What gdb has open, as the child is told of it: a core's files by their names; a live process's threads, registers and mappings,
-and its memory and native stacks as they are asked for."""
+"""The target that gdb has open, as the child sees it.
+
+- a core: its files by name
+- a live process: threads, registers and mappings; memory and native stacks on request
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import gdb
 
 MOST_READ = 1 << 20
 MAX_NAME = 1000  # characters of a symbol or file name
-#: gdb has nothing better than RuntimeError for most failures; gdb.MemoryError is one.
+#: gdb raises RuntimeError for most failures; gdb.MemoryError is one.
 FAILURES = (gdb.error, RuntimeError, ValueError, OverflowError)
 WORD = (1 << 64) - 1
 X86_64 = (
@@ -22,16 +25,16 @@ X86_64 = (
 AARCH64 = ("pc", "sp", *(f"x{n}" for n in range(31)))
 
 _CORE_FILE = re.compile(r"^\s*`(.*)', file type elf", re.M)
-#: START END SIZE OFFSET [PERMS] FILE; what has no file has fewer columns.
+#: START END SIZE OFFSET [PERMS] FILE; mappings without a file have fewer columns.
 _MAPPING = re.compile(
     r"^\s*0x([0-9a-f]+)\s+0x([0-9a-f]+)\s+0x[0-9a-f]+\s+0x([0-9a-f]+)\s+(?:([-rwxsp]{4,5})\s+)?(\S.*)?$"
 )
-#: NUMBER NAME DESCRIPTION VALUE, and what it points to.
+#: NUMBER NAME DESCRIPTION VALUE, and the string that it points to.
 _AUXV = re.compile(r'^(\d+)\s.*\s(0x[0-9a-f]+|\d+)(?:\s+".*")?\s*$')
 
 
 def told() -> Dict[str, Any]:
-    """Return what is open, for the child's first frame. Raises gdb.GdbError where nothing is."""
+    """Return what is open, for the child's first frame. Raises gdb.GdbError if nothing is."""
     core, inferior = _core(), gdb.selected_inferior()
     sysroot, exe = gdb.parameter("sysroot") or "", gdb.current_progspace().filename
     found: Dict[str, Any] = {
@@ -53,7 +56,7 @@ def told() -> Dict[str, Any]:
 
 
 def answer(asked: Dict[str, Any], until: float) -> Dict[str, Any]:
-    """Answer a question of the child's about a live process."""
+    """Answer a request of the child's about a live process."""
     try:
         if "read" in asked:
             return _read(*map(int, asked["read"]))
@@ -63,7 +66,7 @@ def answer(asked: Dict[str, Any], until: float) -> Dict[str, Any]:
 
 
 def selected() -> Optional[int]:
-    """Return the selected thread's TID; None without one."""
+    """Return the selected thread's TID; None if none is selected."""
     thread = gdb.selected_thread()
     return (thread.ptid[1] or thread.ptid[0]) if thread is not None else None
 
@@ -75,7 +78,7 @@ def numbers() -> List[Tuple[int, int]]:
 
 @contextlib.contextmanager
 def selection() -> Iterator[None]:
-    """Keep the selection of thread and frame as it was before the block."""
+    """Restore the selected thread and frame after the block."""
     thread, frame = gdb.selected_thread(), None
     with contextlib.suppress(gdb.error):
         frame = gdb.selected_frame()
@@ -108,14 +111,14 @@ def _said(command: str) -> List[str]:
 
 
 def _mappings() -> Iterator[Tuple[int, int, int, Optional[str], str]]:
-    """Yield (start, end, offset, permissions where this gdb tells them, file)."""
+    """Yield (start, end, offset, permissions or None, file)."""
     for match in map(_MAPPING.match, _said("info proc mappings")):
         if match:
             yield int(match[1], 16), int(match[2], 16), int(match[3], 16), match[4], (match[5] or "").strip()
 
 
 def _registers(thread: gdb.InferiorThread) -> Dict[str, int]:
-    """Return the registers that gdb can read: none of a thread that runs."""
+    """Return the registers that gdb can read; empty for a running thread."""
     found: Dict[str, int] = {}
     try:
         thread.switch()

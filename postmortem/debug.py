@@ -1,4 +1,4 @@
-"""`postmortem debug TARGET`: a person's gdb on a core, wherever that lies, with the child that answers its commands."""
+"""`postmortem debug TARGET`: an interactive gdb on a core, with the child that answers its commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .native.interactive import Opened, interact, script
 
 __all__ = ["run", "script"]
 
-#: How the child is started: gdb's side of it is in gdb/engine.py.
+#: Variable with the command of the child; gdb/engine.py reads it.
 _ENGINE = "POSTMORTEM_ENGINE"
 _BATCH = ("-batch", "--batch", "-batch-silent", "--batch-silent")
 _HINT = "pm-why, pm-threads, pm-bt, pm-locals, pm-locks, pm-tasks, pm-gil and pm-objects are there; `help pm-bt` explains one"
@@ -36,8 +36,8 @@ _HINT = "pm-why, pm-threads, pm-bt, pm-locals, pm-locks, pm-tasks, pm-gil and pm
 class _Found(NamedTuple):
     core: Path
     name: str  # as the user knows it
-    owner: Optional[int] = None  # the user whose core it is, where the file does not tell
-    root: Optional[Path] = None  # where its files are: of the container that it ran in, or kept in a bundle
+    owner: Optional[int] = None  # owner of the core, if the file does not tell
+    root: Optional[Path] = None  # root of its files: the container's, or one stored in a bundle
     folder: Optional[Folder] = None  # of a bundle: the core is opened below it, as ``core_name``
     bundle: Optional[Path] = None
     pid: int = 0
@@ -52,10 +52,13 @@ def run(
     progress: Callable[[str], None],
     say: Callable[[str], None],
 ) -> int:
-    """Runs gdb on the terminal until the user leaves it; gdb's exit status.
+    """Run gdb on the terminal until the user leaves it; return its exit status.
 
-    arguments: the target, then what is passed on to gdb and finds the commands loaded. pid: which core of a bundle.
-    say: takes remarks. Raises PostmortemError.
+    - ``arguments``: the target, then gdb's own arguments, which run after the commands are loaded
+    - ``pid``: selects a core of a bundle
+    - ``say``: receives remarks
+
+    Raises PostmortemError.
     """
     if not arguments or arguments[0].startswith("-"):
         raise UsageError("debug wants a core or bundle first", "`postmortem debug CORE -ex pm-threads --batch`")
@@ -92,7 +95,10 @@ def run(
 
 
 def _engine(opened: Opened, found: _Found, exe: Optional[Path], sysroot: Optional[Path], *, early: bool) -> str:
-    """Return how gdb starts the child, as JSON. ``early``: before the first command."""
+    """Return the command that starts the child, as JSON.
+
+    ``early``: start it before the first command.
+    """
     known = {
         "core": opened.file.for_gdb,
         "path": str(found.core.absolute()),
@@ -120,7 +126,7 @@ def _found(
     progress: Callable[[str], None],
     say: Callable[[str], None],
 ) -> Iterator[_Found]:
-    """The core that is meant, plain, for as long as the block runs."""
+    """Provide the target's core, decompressed, for the duration of the block."""
     kept = stores.opened(target, stores.Where())
     if kept is not None:
         with kept as stored, named_as(stored):

@@ -1,10 +1,10 @@
-"""Cores and raw facts → evidence. Nothing is judged here, nothing of the target is executed.
+"""Evidence from cores and raw facts. Nothing is judged here, and no code of the target is run.
 
-assemble/       one core, the processes of a tree, a whole bundle
-recorded/       what the capture wrote beside the cores
-process/        one process: its threads, its interpreter, the whole of it
-waits/          what threads and tasks wait for
-ownership/      who holds it, and who could end the wait
-cross_process/  what ties processes together
-sourcecode/     what the program's sources say
+- ``assemble``: a core, the processes of a tree, a whole bundle
+- ``recorded``: what the capture wrote beside the cores
+- ``process``: one process: its threads and its interpreter
+- ``waits``: what threads and tasks wait for
+- ``ownership``: holders, and agents that could end a wait
+- ``cross_process``: relations between processes
+- ``sourcecode``: facts from the program's sources
 """

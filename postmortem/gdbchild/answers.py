@@ -1,4 +1,4 @@
-"""What each command says: its name → the lines for gdb to print."""
+"""Output of each command: its name → the lines for gdb to print."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Answer = Callable[[Subject, Asked], Iterator[Line]]
 
 
 def to(subject: Subject, asked: Dict[str, Any]) -> Iterator[Line]:
-    """Yield the answer to a frame of gdb's. Raises Wrong, NotPython, Fault, NotThat."""
+    """Yield the answer to a command of gdb's. Raises Wrong, NotPython, Fault, NotThat."""
     command = _COMMANDS.get(str(asked.get("command")))
     if command is None:
         raise Wrong("gdb's scripts and postmortem are of different versions: install both anew")

@@ -1,4 +1,4 @@
-"""A command as gdb passes it on."""
+"""Commands as gdb passes them on."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 
 class Wrong(Exception):
-    """A question that has no answer; the message is one sentence."""
+    """Invalid command; the message is one sentence."""
 
 
 class Asked(NamedTuple):
-    """``selected``: tid of gdb's selected thread; ``numbers``: gdb's numbers by tid."""
+    """A command.
+
+    - ``selected``: tid of gdb's selected thread
+    - ``numbers``: gdb's thread numbers by tid
+    """
 
     arguments: Tuple[str, ...]
     selected: Optional[int]
@@ -18,6 +22,7 @@ class Asked(NamedTuple):
 
     @classmethod
     def of(cls, asked: Dict[str, Any]) -> Asked:
+        """Convert a frame of gdb's."""
         selected = asked.get("selected")
         return cls(
             tuple(map(str, asked.get("arguments") or ())),
@@ -26,5 +31,5 @@ class Asked(NamedTuple):
         )
 
     def number(self, tid: int) -> str:
-        """Return gdb's number of a thread; "-" for one that gdb does not have."""
+        """Return gdb's number of a thread; "-" if gdb does not have it."""
         return str(self.numbers.get(tid, "-"))

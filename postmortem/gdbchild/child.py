@@ -1,4 +1,4 @@
-"""The child's loop: one frame says what gdb has open, each further one is a command to answer, until gdb closes the socket."""
+"""The child's loop: one frame describes what gdb has open; each further one is a command, until gdb closes the socket."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from . import answers
 from .subject import Named, NotPython, Subject, opened
 from .wire import Gone, Link
 
-#: Lines of one frame.
+#: Lines per frame.
 _AT_ONCE = 500
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Answer until gdb ends. ``arguments``: a ``Named`` as JSON, or ""; the number of the socket's descriptor."""
+    """Answer commands until gdb ends.
+
+    ``arguments``: a ``Named`` as JSON or ""; the number of the socket's descriptor.
+    """
     descriptor = int(arguments[1])
     _end_with_gdb(descriptor)
     link = Link(descriptor)
@@ -46,7 +49,10 @@ def _answer(
     subject: List[Subject],
     held: contextlib.ExitStack,
 ) -> None:
-    """Answer one command. ``subject``: empty before the first one."""
+    """Answer one command.
+
+    ``subject``: empty before the first one.
+    """
     try:
         if not subject:
             subject.append(held.enter_context(opened(link, told, known)))
@@ -77,7 +83,7 @@ def _pieces(lines: Iterator[answers.Line]) -> Iterator[List[Tuple[str, str]]]:
 
 
 def _end_with_gdb(descriptor: int) -> None:
-    """Exit as soon as gdb closes its end, from a thread: the main one may be computing."""
+    """Exit as soon as gdb closes its end, from a separate thread: the main one may be computing."""
     waiting = select.poll()
     waiting.register(descriptor, select.POLLRDHUP)
 

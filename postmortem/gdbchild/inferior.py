@@ -1,5 +1,7 @@
-"""A live process that gdb has stopped, read as the core that it would leave. Threads, mappings and memory come from gdb; nothing
-is traced, and no memory is read, by this process."""
+"""A live process stopped by gdb, read like the core that it would leave.
+
+Threads, mappings and memory come from gdb; this process traces nothing and reads no memory itself.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,11 @@ from ..memory.procmem import below, root_prefix
 from .wire import Link
 
 _NT_ARM_TLS = 0x401
-#: Pages that are asked for at a time: a round trip costs as much as reading so many.
+#: Pages requested together: a round trip costs as much as reading that many.
 _AT_ONCE = 16
-#: Pages that nobody has asked for yet.
+#: Pages kept that were read ahead.
 _MOST_AHEAD = 4096
-#: Of writable memory that is searched as a whole.
+#: Bytes of writable memory searched as a whole; larger processes are not searched.
 _SEARCHED = 64 << 20
 #: Threads whose native stacks gdb unwinds, and frames of each.
 _MOST_STACKS, _MOST_FRAMES = 500, 1024
@@ -40,13 +42,14 @@ class GdbPages(LivePages):
         self._ahead: Dict[int, bytes] = {}
 
     def page(self, number: int) -> bytes:
+        """Return a page. Raises Fault."""
         found = self._ahead.pop(number, None)
         if found is not None:
             return found
         first = number - number % _AT_ONCE
         try:
             data = self._read(first, _AT_ONCE)
-        except Fault:  # one of them is not there
+        except Fault:  # one of them is unmapped
             return self._read(number, 1)
         if len(self._ahead) > _MOST_AHEAD:
             self._ahead.clear()
@@ -62,26 +65,27 @@ class GdbPages(LivePages):
 
 
 class Inferior(LiveCore):
-    """A process as gdb has stopped it. Raises OSError, NotElf, ValueError."""
+    """A process stopped by gdb. Raises OSError, NotElf, ValueError."""
 
     def __init__(self, link: Link, told: Dict[str, Any], locate: Locate) -> None:
         super().__init__("the process in gdb", GdbPages(link), locate, descriptor=_head(told))
 
     def read(self, address: int, size: int) -> bytes:
+        """Read memory. Raises Fault with the whole range."""
         try:
             return super().read(address, size)
-        except Fault as exc:  # of the page that lacks
+        except Fault as exc:  # it names one page only
             raise Fault(address, size, exc.reason) from None
 
     @property
     def written(self) -> List[Tuple[int, int]]:
-        """All writable memory, up to ``_SEARCHED`` bytes: the process stands still."""
+        """Return all writable memory; empty if it exceeds ``_SEARCHED`` bytes."""
         found = self.writable
         return found if sum(end - start for start, end in found) <= _SEARCHED else []
 
 
 def native_stacks(link: Link, tids: Iterable[int]) -> Tuple[Dict[int, Tuple[NativeFrame, ...]], Dict[int, str]]:
-    """Return (stacks as gdb unwinds them, why a stack ends early), by tid."""
+    """Return (native stacks, reasons why stacks end early), both by tid."""
     stacks: Dict[int, Tuple[NativeFrame, ...]] = {}
     errors: Dict[int, str] = {}
     for tid in list(tids)[:_MOST_STACKS]:
@@ -99,7 +103,7 @@ def _frame(told: Dict[str, Any]) -> NativeFrame:
 
 
 def _head(told: Dict[str, Any]) -> int:
-    """Return a descriptor of a file in memory: the notes and program headers of a core."""
+    """Return a descriptor of a file in memory with the notes and program headers of a core."""
     threads = [(int(tid), registers) for tid, registers in told["registers"]]
     machine = "aarch64" if any("x8" in registers for _tid, registers in threads) else "x86_64"
     prefix = root_prefix(int(told["pid"])) if told.get("local") else b""
@@ -122,8 +126,10 @@ def _words(told: Any) -> bytes:
 
 
 def _mapping(told: Sequence[Any], prefix: bytes) -> Mapping:
-    """Convert a mapping; every one is writable where gdb tells no permissions (before 13). ``prefix``: the path of the
-    process's root, which the process itself does not see."""
+    """Convert a mapping; without permissions (gdb before 13) it counts as writable.
+
+    ``prefix``: path of the process's root, which the process itself does not see.
+    """
     start, end, offset, permissions, name = told
     is_file = bool(name) and str(name).startswith("/")
     file = below(os.fsencode(str(name or "")), prefix)

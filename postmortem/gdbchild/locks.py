@@ -1,4 +1,4 @@
-"""pm-locks and pm-tasks: holders and waiters, as the report has them."""
+"""Output of pm-locks and pm-tasks: holders and waiters, as in the report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .subject import Subject
 
 MAX_TASKS, MAX_TASK_FRAMES = 100, 20
 _GONE = "a thread that is gone"
-#: Kinds of resources that nobody holds.
+#: Kinds of resources without holders.
 _NO_LOCKS = {
     "process", "pipe", "socket", "descriptors", "eventfd", "timerfd", "signalfd", "inotify", "terminal", "file",
 }  # fmt: skip
@@ -77,7 +77,7 @@ def tasks(subject: Subject, asked: Asked) -> Iterator[Line]:
 
 
 class _Waits:
-    """What the tasks of a process await, and which of them holds that."""
+    """What the tasks of a process await, and the tasks that hold it."""
 
     def __init__(self, process: Process) -> None:
         self._labels = {task.id: clean(task.name or "a task") for task in process.tasks}
@@ -88,10 +88,11 @@ class _Waits:
                 self._holders.setdefault(held.resource, []).append(task.id)
 
     def label(self, task: str) -> str:
+        """Return a task's name."""
         return self._labels.get(task, "a task that is not listed")
 
     def text(self, task: Task) -> str:
-        """``, awaits asyncio.Lock gate, held by Task-2``; empty when it waits for nothing."""
+        """Return text such as ``, awaits asyncio.Lock gate, held by Task-2``; "" if the task waits for nothing."""
         if task.ready:
             return ", ready to run"
         wait = task.wait
@@ -109,7 +110,7 @@ class _Waits:
         return f", awaits {clean(what)}" if what else ""
 
     def _state(self, resource: Resource) -> str:
-        """Return the permits or items, and how many there may be."""
+        """Return the number of permits or items, and their limit."""
         if resource.value is None:
             return ""
         return f" ({resource.value} of {resource.limit})" if resource.limit else f" ({resource.value})"

@@ -1,4 +1,4 @@
-"""Text for a terminal: bounded, and free of what could steer the terminal that shows it."""
+"""Text for a terminal: bounded, and without control sequences."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ..cpython.frames.chains import Recursion
 from ..cpython.frames.frame import Frame
 from ..evidence import PythonFrame
 
-#: A style that gdb's scripts know ("" for none), and text of one line.
+#: (style known to gdb's scripts or "", text of one line).
 Line = Tuple[str, str]
-MAX_NAME = 200  # characters of anything that the target names
+MAX_NAME = 200  # characters of any name from the target
 INNER, OUTER = 60, 20  # frames of one stack
 
 
 def clean(text: object, limit: int = MAX_NAME) -> str:
-    """One line, printable, no order to a CI runner, no longer than ``limit``."""
+    """Return one printable line of at most ``limit`` characters, without commands to a CI runner."""
     shown = "".join(
         char if char.isprintable() else char.encode("unicode_escape", "replace").decode() for char in str(text)
     )
@@ -25,7 +25,10 @@ def clean(text: object, limit: int = MAX_NAME) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str] = ()) -> List[Line]:
-    """Columns as wide as their widest cell; the last is left as it is. ``styles``: one a row."""
+    """Return columns as wide as their widest cell; the last one is not padded.
+
+    ``styles``: one per row.
+    """
     widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header) - 1)]
 
     def line(cells: Sequence[str]) -> str:
@@ -36,12 +39,12 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence
 
 
 def place(frame: Frame) -> str:
-    """``worker at /srv/app.py:12``, with the qualified name where the code has one."""
+    """Return ``worker at /srv/app.py:12``, with the qualified name if the code has one."""
     return _place(frame.code.qualname or frame.code.name, frame.code.filename, frame.line)
 
 
 def place_of(frame: PythonFrame) -> str:
-    """The same of a frame of the evidence."""
+    """Return ``worker at /srv/app.py:12`` for a frame of the evidence."""
     return _place(frame.qualname or frame.function, frame.file, frame.line)
 
 
@@ -50,15 +53,15 @@ def _place(name: str, file: str, line: Optional[int]) -> str:
 
 
 def tids(numbers: Sequence[int], most: int = 20) -> str:
-    """``101, 102 and 3 more``."""
+    """Return text such as ``101, 102 and 3 more``; ``none`` if empty."""
     more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
     return (", ".join(map(str, numbers[:most])) + more) or "none"
 
 
 def stack(lines: Sequence[Line], recursion: Optional[Recursion], depth: int) -> List[Line]:
-    """A stack of numbered lines: a recursion shown once, the middle of what is still too long counted.
+    """Return a stack's numbered lines: a recursion is shown once, the middle of a long stack counted.
 
-    ``depth``: how many frames there are; more than ``lines`` when some were only counted.
+    ``depth``: number of frames; more than ``lines`` if some were only counted.
     """
     if recursion is not None and recursion.times > 2:
         turn = len(recursion.frames)

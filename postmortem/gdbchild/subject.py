@@ -1,4 +1,4 @@
-"""The process in gdb, extracted once: from a core as by `postmortem analyze`, from a bundle's evidence, from a live process."""
+"""The process in gdb, extracted once: from a core as by `postmortem analyze`, a bundle's evidence, or live."""
 
 from __future__ import annotations
 
@@ -36,8 +36,13 @@ _DESCRIPTOR = re.compile(r"/proc/self/fd/(\d+)")
 
 
 class Named(NamedTuple):
-    """A core that `postmortem debug` has started gdb with. ``core``: gdb's name for it; ``path``: its file; ``name``: the user's
-    name for it; ``bundle``, ``pid``: the bundle that it is a part of, and its process there."""
+    """A core with which `postmortem debug` started gdb.
+
+    - ``core``: gdb's name for it
+    - ``path``: its file
+    - ``name``: the user's name for it
+    - ``bundle``, ``pid``: the bundle that contains it, and its process there
+    """
 
     core: str = ""
     path: str = ""
@@ -50,11 +55,14 @@ class Named(NamedTuple):
 
 
 class NotPython(Exception):
-    """No interpreter can be read; the message says why."""
+    """Missing or unreadable interpreter; the message gives the reason."""
 
 
 class Subject:
-    """The process in gdb. ``errors``: why native stacks end early, by tid."""
+    """The process in gdb.
+
+    ``errors``: reasons why native stacks end early, by tid.
+    """
 
     def __init__(self, found: Evidence, context: ProcessContext, of: Named, errors: Dict[int, str]) -> None:
         self.context, self.named, self.errors = context, of, errors
@@ -66,15 +74,17 @@ class Subject:
 
     @property
     def evidence(self) -> Evidence:
+        """Return the evidence of the report."""
         return self._diagnosed[0]
 
     @property
     def diagnosis(self) -> Diagnosis:
+        """Return the diagnosis of the report."""
         return self._diagnosed[1]
 
     @cached_property
     def process(self) -> Process:
-        """The process as in the report. Raises NotPython."""
+        """Return the process as in the report. Raises NotPython."""
         own = self._alone.processes[0]
         if self.python and self.named.bundle is None:
             return own
@@ -84,16 +94,17 @@ class Subject:
 
     @cached_property
     def threads(self) -> Dict[int, Thread]:
+        """Return the threads by tid."""
         return {thread.tid: thread for thread in self.process.threads}
 
     @property
     def states(self) -> Mapping[int, ThreadState]:
-        """The interpreter's own thread states, by tid."""
+        """Return the interpreter's thread states by tid."""
         return self.context.threads.states
 
     @property
     def python(self) -> Python:
-        """Raises NotPython."""
+        """Return the interpreter. Raises NotPython."""
         if self.context.python is None:
             why = next((gap.reason for gap in self._alone.gaps if gap.code == "no-interpreter"), "none is there")
             raise NotPython(f"no Python interpreter can be read here: {why}")
@@ -102,14 +113,19 @@ class Subject:
 
 @contextlib.contextmanager
 def opened(link: Link, told: Dict[str, Any], known: Named) -> Iterator[Subject]:
-    """Extract the process in gdb. ``told``: gdb's first frame. ``known``: the core of `postmortem debug`. Raises
-    PostmortemError."""
+    """Extract the process in gdb.
+
+    - ``told``: gdb's first frame
+    - ``known``: the core of `postmortem debug`
+
+    Raises PostmortemError.
+    """
     if told.get("core") is None:
         with _live(link, told) as subject:
             yield subject
         return
     core = str(told["core"])
-    if core != known.core:  # another one than gdb was started with, or a gdb by hand
+    if core != known.core:  # another core than gdb was started with, or a gdb started by hand
         known = Named(core, core, core, told.get("exe"), told.get("sysroot"))
     how = How(_path(known.exe), _path(known.sysroot))
     if known.bundle is not None:
@@ -161,7 +177,7 @@ def _live(link: Link, told: Dict[str, Any]) -> Iterator[Subject]:
 
 
 def _place(told: Dict[str, Any]) -> Place:
-    """Return where the files of a live process are: below its own root, when it is of this machine."""
+    """Return where the files of a live process are: below its own root if it is on this machine."""
     sysroot, pid = _path(told.get("sysroot")), int(told["pid"])
     if sysroot is not None or not told.get("local"):
         return below(sysroot)
@@ -175,7 +191,7 @@ def _place(told: Dict[str, Any]) -> Place:
 
 
 def _owner(told: Dict[str, Any]) -> Optional[int]:
-    """Return the user whose process it is, with whose rights its sources are read. None for several, or unknown."""
+    """Return the user of the process, whose rights apply to its sources; None for several or unknown."""
     uids = {int(uid) for uid in told.get("uids") or ()}
     return uids.pop() if len(uids) == 1 else None
 

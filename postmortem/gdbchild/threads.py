@@ -1,4 +1,4 @@
-"""pm-threads, pm-bt, pm-locals: threads, their stacks, their variables."""
+"""Output of pm-threads, pm-bt and pm-locals: threads, their stacks, their variables."""
 
 from __future__ import annotations
 
@@ -120,7 +120,10 @@ def local_variables(subject: Subject, asked: Asked) -> Iterator[Line]:
 
 
 def waiting(subject: Subject, thread: Thread) -> str:
-    """``Lock first``, ``GIL``, ``read (fd 3)``, ``sleep``; empty when it waits for nothing."""
+    """Return what a thread waits for: ``Lock first``, ``GIL``, ``read (fd 3)``, ``sleep``.
+
+    ``(runs)`` if it runs or may run; "" if it has no wait.
+    """
     wait = thread.wait
     if wait is None:
         return "(runs)" if thread.gil in ("holds", "unknown") else ""

@@ -1,14 +1,15 @@
-"""The frames that pass between gdb and its child: JSON, each behind four bytes of length.
+"""The protocol between gdb and its child: frames of JSON, each behind four bytes of length.
 
-First gdb tells what it has open (``told`` of gdb/target.py). Then it asks, again and again:
+First gdb describes what it has open (``told`` of gdb/target.py). Then it asks repeatedly:
 
 - gdb: ``{"command", "arguments", "selected": tid, "threads": [[number, tid], …]}``
 - child: any number of ``{"lines": [[style, text], …]}``, then ``{"end": true}`` or ``{"error": sentence}``
 
-Before its answer the child may ask gdb in turn, one thing at a time:
+Before its answer the child may ask gdb, one request at a time:
 
 - ``{"read": [address, size]}`` → ``{"data": base64}`` or ``{"fault": reason}``
-- ``{"stack": tid, "most": frames}`` → ``{"frames": [{"function", "module", "address", "file", "line"}, …], "error": text}``
+- ``{"stack": tid, "most": frames}`` → ``{"frames": [{"function", "module", "address", "file", "line"}, …], "error":
+  text}``
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ MOST_BYTES = 64 << 20
 
 
 class Gone(Exception):
-    """gdb has closed its end, or sends what is no frame."""
+    """Closed connection to gdb, or an invalid frame from it."""
 
 
 class Link:
@@ -54,7 +55,7 @@ class Link:
             raise Gone from None
 
     def ask(self, value: Dict[str, Any]) -> Dict[str, Any]:
-        """Return gdb's answer. Raises Gone."""
+        """Return gdb's answer to a request. Raises Gone."""
         self.send(value)
         return self.receive()
 

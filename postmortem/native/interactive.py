@@ -1,4 +1,4 @@
-"""A gdb for a person: on our terminal, with the pm-* commands loaded."""
+"""An interactive gdb on the terminal, with the pm-* commands loaded."""
 
 from __future__ import annotations
 
@@ -17,26 +17,33 @@ from .settings import settings
 
 
 class Opened(NamedTuple):
-    """What gdb opens. ``descriptor``: of the core, which is then not looked up by its path."""
+    """The files that gdb opens.
+
+    ``descriptor``: of the core, used instead of its path.
+    """
 
     core: Path
     exe: Optional[Path]
     sysroot: Optional[Path]
-    machine: Optional[str] = None  # as memory.elf calls it; None: this one
+    machine: Optional[str] = None  # as in memory.elf; None: this machine
     descriptor: Optional[int] = None
 
     @property
     def file(self) -> CoreFile:
+        """Return the core's file."""
         return CoreFile(self.core.absolute(), self.descriptor)
 
 
 def script() -> Path:
-    """What `source` in any gdb loads the commands from."""
+    """Return the script that loads the commands with `source` in any gdb."""
     return places.shipped("gdb") / "postmortem.py"
 
 
 def command(gdb: Path, opened: Opened, more: Sequence[str]) -> List[str]:
-    """gdb's argument list; ``more`` are the user's own arguments, which come last and so find the commands loaded."""
+    """Return gdb's command line.
+
+    ``more``: the user's arguments; they come last, when the commands are loaded.
+    """
     arguments = programs.gdb(gdb)
     for setting in settings(opened.file, opened.sysroot):
         arguments += ["-iex", setting]
@@ -46,9 +53,14 @@ def command(gdb: Path, opened: Opened, more: Sequence[str]) -> List[str]:
 
 
 def interact(opened: Opened, more: Sequence[str], variables: Dict[str, str]) -> int:
-    """Runs gdb until it ends; its exit status, 128+N for signal N.
+    """Run gdb until it ends; return its exit status, 128+N for signal N.
 
-    variables: for its environment. Raises ToolMissing without gdb, ToolFailed when it cannot be run.
+    ``variables``: added to its environment.
+
+    Raises:
+
+    - ToolMissing: without gdb
+    - ToolFailed: gdb cannot be run
     """
     gdb = find_gdb(opened.machine)
     if gdb is None:
@@ -60,7 +72,7 @@ def interact(opened: Opened, more: Sequence[str], variables: Dict[str, str]) -> 
         try:
             environment = programs.environment("gdb", variables, person=True)
             inherited = [] if opened.descriptor is None else [opened.descriptor]
-            # where the person is: what they name in gdb is named from there
+            # the user's directory: relative names in gdb refer to it
             words = command(gdb, opened, more)
             process = programs.start(
                 "gdb", words, folder=None, env=environment, pass_fds=inherited, preexec_fn=programs.ending_with_parent()
@@ -80,7 +92,7 @@ def interact(opened: Opened, more: Sequence[str], variables: Dict[str, str]) -> 
 
 @contextlib.contextmanager
 def _signals() -> Iterator[None]:
-    """Ctrl-C is meant for gdb, which shares our terminal; being ended ends gdb too, and in order."""
+    """Leave Ctrl-C to gdb, which shares the terminal; end gdb in order on other signals."""
     before = {
         signal.SIGINT: signal.signal(signal.SIGINT, _leave_to_gdb),
         signal.SIGTERM: signal.signal(signal.SIGTERM, _end),
@@ -94,7 +106,7 @@ def _signals() -> Iterator[None]:
 
 
 def _leave_to_gdb(number: int, frame: Optional[FrameType]) -> None:
-    """Not SIG_IGN, which gdb would inherit."""
+    """Ignore the signal; gdb would inherit SIG_IGN."""
 
 
 def _end(number: int, frame: Optional[FrameType]) -> NoReturn:

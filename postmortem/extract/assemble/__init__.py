@@ -1,1 +1,6 @@
-"""Bundles and cores → evidence: ``cores`` reads one core, ``processes`` those of a tree, ``bundles`` a whole capture."""
+"""Evidence from bundles and cores.
+
+- ``cores``: a single core
+- ``processes``: the processes of a tree
+- ``bundles``: a whole capture
+"""

@@ -1,4 +1,4 @@
-"""A bundle's raw facts and cores → evidence."""
+"""Evidence from a bundle's raw facts and cores."""
 
 from __future__ import annotations
 
@@ -36,10 +36,13 @@ def from_bundle(
     tool_version: str = "",
     until: Optional[float] = None,
 ) -> Evidence:
-    """Evidence from what ``capture`` wrote into a folder, complete or cut short. Raises NotABundle.
+    """Return the evidence of a capture, complete or cut short.
 
-    ``place``: a path to it, for gdb and for messages; ``owner``: the user whom it belongs to.
-    ``until``: in time.monotonic() seconds, when a verdict on it is wanted; what there is no time for becomes a gap.
+    - ``place``: path of the bundle, for gdb and messages
+    - ``owner``: user who owns it
+    - ``until``: deadline for the verdict in time.monotonic() seconds; what there is no time for becomes a gap
+
+    Raises NotABundle.
     """
     began = time.monotonic()
     manifest = read_json(folder, "manifest.json")
@@ -82,33 +85,33 @@ def _checkout(manifest: Dict[str, Any]) -> Optional[str]:
 
 
 def _pids(folder: Folder, manifest: Dict[str, Any]) -> List[int]:
-    """The tree's processes, the root first."""
+    """Return the tree's PIDs, the root first."""
     root = manifest.get("root_pid")
     return sorted(pids_of(folder, manifest), key=lambda pid: pid != root)
 
 
 def cores_of(folder: Folder) -> List[int]:
-    """The processes of which there are cores, by their numbers."""
+    """Return the PIDs of processes with cores."""
     stems = [name[: -len(".core")] for name in folder.names("raw/cores") if name.endswith(".core")]
     return sorted(pid for pid in map(pid_of, stems) if pid is not None)
 
 
 @contextlib.contextmanager
 def open_cores(folder: Folder, place: Path, owner: int, sysroot: Optional[Path]) -> Iterator[Cores]:
-    """The cores of a bundle with the files of their processes, as ``from_bundle`` reads them."""
+    """Open the cores of a bundle with the files of their processes."""
     with Shelves(below(sysroot, folder), owner=owner) as shelves:
         yield Cores(folder, place, {pid: shelves.of(read_facts(folder, pid)) for pid in cores_of(folder)})
 
 
 def read_facts(folder: Folder, pid: int) -> Dict[str, Any]:
-    """What a capture noted of a process in ``process.json``; empty when it is missing or damaged."""
+    """Return a process's ``process.json``; empty if missing or damaged."""
     return documents.read(folder, f"raw/proc/{pid}/process.json", documents.PROCESS)
 
 
 def raw_facts(
     folder: Folder, pid: int, facts: Dict[str, Any], connections: Connections, with_samples: bool = True
 ) -> Raw:
-    """All that a capture noted of a process; what is missing or damaged is empty."""
+    """Return all captured facts of a process; whatever is missing or damaged is empty."""
     fds, outer = facts.get("fds"), tids(facts)
     samples = read_samples(folder, pid) if with_samples else {}
     return Raw(
@@ -120,12 +123,12 @@ def raw_facts(
 
 
 def raw_of(folder: Folder, pid: int) -> Raw:
-    """What there is of one process before the rest is written, without what py-spy saw."""
+    """Return the facts of one process during its capture, without py-spy's samples."""
     facts = read_facts(folder, pid)
     return raw_facts(folder, pid, facts, Connections({}, {pid: facts}), False)
 
 
-#: By their names. Any other name is a damaged or hostile bundle's: "pid" claims no deadline.
+#: Kinds by name; an unknown name of a damaged or hostile bundle becomes "pid", which implies no deadline.
 _TRIGGERS: Dict[str, TriggerKind] = {kind: kind for kind in get_args(TriggerKind)}
 
 

@@ -1,4 +1,4 @@
-"""One core file → evidence."""
+"""Evidence from a single core file."""
 
 from __future__ import annotations
 
@@ -31,13 +31,16 @@ if TYPE_CHECKING:
     from ..recorded.raw import Raw
 
 _COPY = "analyze a copy that nobody writes to"
-#: How long gdb may take where nobody waits for the verdict.
+#: Seconds for gdb without a deadline for the verdict.
 GDB_DEADLINE_S = 60.0
 
 
 class How(NamedTuple):
-    """How a core is to be read. ``meanwhile`` is called when there is nothing left to do but to wait for gdb. ``gdb_s``: how long
-    that may take for it, 0 for none."""
+    """Options for reading a core.
+
+    - ``meanwhile``: called when only gdb is still working
+    - ``gdb_s``: seconds for gdb; 0: do not start it
+    """
 
     exe: Optional[Path] = None
     sysroot: Optional[Path] = None
@@ -48,8 +51,12 @@ class How(NamedTuple):
 
 
 def from_core(path: Path, how: How = How(), *, owner: Optional[int] = None, tool_version: str = "") -> Evidence:  # noqa: B008 - a tuple
-    """Evidence of a lone core file. ``owner``: the user whose process it was, or who has made the file; None: whom ``path``
-    belongs to. Raises TargetNotFound, NotACore."""
+    """Return the evidence of a single core file.
+
+    ``owner``: user of the process or creator of the file; None: owner of ``path``.
+
+    Raises TargetNotFound, NotACore.
+    """
     with extracted(path, how, owner=owner, tool_version=tool_version) as (found, _context):
         return found
 
@@ -63,8 +70,12 @@ def extracted(
     tool_version: str = "",
     descriptor: Optional[int] = None,
 ) -> Iterator[Tuple[Evidence, ProcessContext]]:
-    """The same, and what it was read from: the core stays open for as long as the block runs. ``descriptor``: of the core, taken
-    over; ``path`` then only names it. Raises TargetNotFound, NotACore."""
+    """Provide the evidence of a core and its context; the core stays open during the block.
+
+    ``descriptor``: of the core, taken over; ``path`` is then only a name.
+
+    Raises TargetNotFound, NotACore.
+    """
     began = time.monotonic()
     descriptor = _open(path) if descriptor is None else descriptor
     with Shelves(below(how.sysroot), owner=_owner(descriptor) if owner is None else owner) as shelves:
@@ -101,8 +112,13 @@ def _evidence(
 
 
 def open_core(path: Path, files: Files, *, descriptor: Optional[int] = None) -> ElfCore:
-    """``files``: where what it maps is looked for; ``descriptor``: of the core, taken over; ``path`` then only names it.
-    Raises TargetNotFound, NotACore."""
+    """Open a core.
+
+    - ``files``: locate what it maps
+    - ``descriptor``: of the core, taken over; ``path`` is then only a name
+
+    Raises TargetNotFound, NotACore.
+    """
     located = Located(files)
     try:
         core = ElfCore(str(path), located, descriptor=_open(path) if descriptor is None else descriptor)
@@ -119,7 +135,7 @@ def open_core(path: Path, files: Files, *, descriptor: Optional[int] = None) -> 
 
 
 def _open(path: Path) -> int:
-    """Raises TargetNotFound, NotACore."""
+    """Open a regular file. Raises TargetNotFound, NotACore."""
     try:
         return open_regular(str(path))
     except OSError as exc:
@@ -127,7 +143,7 @@ def _open(path: Path) -> int:
 
 
 def _owner(descriptor: int) -> Optional[int]:
-    """The user whom a core belongs to; of one that is root's, as those that the system stores, the user of its process."""
+    """Return the user of a core; if root owns it, as in the system's stores, the user of its process."""
     owner = os.fstat(descriptor).st_uid
     if owner or os.geteuid():
         return owner
@@ -141,7 +157,7 @@ def _owner(descriptor: int) -> Optional[int]:
 
 
 def unusable(path: Path, exc: OSError) -> PostmortemError:
-    """What to say of a core that cannot be opened."""
+    """Return the error for a core that cannot be opened."""
     if isinstance(exc, FileNotFoundError):
         return TargetNotFound(f"there is no file {path}", "check the path, or name a bundle directory")
     if isinstance(exc, IsADirectoryError):
@@ -152,7 +168,7 @@ def unusable(path: Path, exc: OSError) -> PostmortemError:
 
 
 def open_to_read(path: Path, files: Files, *, descriptor: Optional[int] = None) -> ElfCore:
-    """As ``open_core``; raises NotACore also for a core of a machine on which nothing but gdb could read it."""
+    """Open a core as ``open_core`` does. Raises NotACore for machines that only gdb can read."""
     core = open_core(path, files, descriptor=descriptor)
     if core.machine_name in READ:
         return core
@@ -167,7 +183,10 @@ def _of_another_machine(path: Path, machine: str, how: str) -> NotACore:
 
 
 class Opened(NamedTuple):
-    """A core with its program, the path of which is None when it is not known. ``files``: of its process."""
+    """A core with its program and the files of its process.
+
+    ``program``: None if unknown.
+    """
 
     core: ElfCore
     pid: int
@@ -175,20 +194,21 @@ class Opened(NamedTuple):
     files: Files
     program: Optional[Path]
     gaps: List[Gap]
-    crashed: bool = False  # a lone core: if a fatal signal ended the process, nobody sent it to have this core
+    crashed: bool = False  # a single core: a fatal signal was not sent to obtain this core
 
     @property
     def path(self) -> Path:
+        """Return the path of the core."""
         return Path(self.core.path)
 
     @property
     def file(self) -> CoreFile:
-        """What is open: its path may lead elsewhere by now."""
+        """Return the open core; its path may refer to another file by now."""
         return CoreFile(self.path, self.core.descriptor)
 
 
 class Begun(NamedTuple):
-    """A process whose Python side has been read, while gdb may still be at work on its native stacks."""
+    """A process whose Python side has been read, while gdb may still unwind its native stacks."""
 
     opened: Opened
     unwinding: Optional[Unwinding]
@@ -197,7 +217,7 @@ class Begun(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """A process, and (``trace``) what completes the evidence of other processes."""
+    """A process, its gaps, and the ``trace`` that completes the evidence of other processes."""
 
     process: Process
     gaps: List[Gap]
@@ -205,6 +225,7 @@ class Finished(NamedTuple):
 
 
 def with_program(core: ElfCore, pid: int, raw: Optional[Raw], files: Files, how: How) -> Opened:
+    """Return a core with its program, and gaps for what is missing."""
     gaps: List[Gap] = []
     if core.truncated:
         gaps.append(
@@ -222,7 +243,10 @@ def with_program(core: ElfCore, pid: int, raw: Optional[Raw], files: Files, how:
 
 
 def start_gdb(several: Sequence[Opened], how: How) -> Optional[Unwinding]:
-    """One gdb for all of them; they are of one program (native.may_share) when there is more than one."""
+    """Start one gdb for several cores; None if that fails.
+
+    More than one core must be of one program (native.may_share).
+    """
     first, others = several[0], several[1:]
     ended = fatal_signal(first.core) is not None if first.crashed else False
     crashed = first.core.threads[0].tid if ended and first.core.threads else None
@@ -246,7 +270,7 @@ def start_gdb(several: Sequence[Opened], how: How) -> Optional[Unwinding]:
 
 
 def _refuse_endless(opened: Opened, sysroot: Path) -> None:
-    """Raises ToolFailed for a foreign tree that would keep gdb until its deadline."""
+    """Raise ToolFailed for a sysroot with files that would block gdb until its deadline."""
     from ...native.debuglinks import endless  # noqa: PLC0415 - few analyses have a sysroot
 
     found = endless(opened.core, opened.program, sysroot)
@@ -255,7 +279,7 @@ def _refuse_endless(opened: Opened, sysroot: Path) -> None:
 
 
 def begin(opened: Opened, how: How, unwinding: Optional[Unwinding]) -> Begun:
-    """Reads the Python side."""
+    """Read the Python side of a process."""
     from ..process import reading, summary  # noqa: PLC0415, F401 - gdb works while the reader is imported: 40 ms
 
     read, directory = reading.read(opened.core, opened.pid, opened.raw, opened.files, opened.gaps, how.with_locals)
@@ -263,7 +287,10 @@ def begin(opened: Opened, how: How, unwinding: Optional[Unwinding]) -> Begun:
 
 
 def finish(begun: Begun, how: How) -> Finished:
-    """Waits for gdb, and puts both sides together. What it missed it is given once more, alone, for ``how.gdb_s``."""
+    """Wait for gdb and combine both sides.
+
+    A core that gdb missed is given to another gdb alone, for ``how.gdb_s`` seconds.
+    """
     how.meanwhile()
     core, gaps = begun.opened.core, begun.opened.gaps
     native = _collect(begun, how)

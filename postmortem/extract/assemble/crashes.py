@@ -1,5 +1,8 @@
-"""A core that a fatal signal left → ``evidence.Crash``: from its notes, from what gdb saw of the thread that got the
-signal, and from what glibc and the interpreter said before they aborted."""
+"""``evidence.Crash`` from a core written after a fatal signal.
+
+Sources: its notes, gdb's view of the thread that received the signal, and the messages of glibc and the interpreter
+before an abort.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from ...memory.elf import PF_W, PF_X
 from ...native.stacks import CrashFrame, CrashLine, CrashPlace, NativeStacks
 from .interrupted import interrupted
 
-#: Signals whose default is a core (signal(7)) and that the process itself causes or a watchdog sends.
+#: Signals that write a core by default (signal(7)) and that the process itself causes or a watchdog sends.
 FATAL = {
     "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGQUIT", "SIGSYS", "SIGTRAP", "SIGXCPU", "SIGXFSZ",
 }  # fmt: skip
@@ -31,7 +34,7 @@ _DEBUGGER = "`postmortem debug` shows the registers and memory around it"
 
 
 def fatal_signal(core: ElfCore) -> Optional[int]:
-    """The signal that ended the process; a core that gcore took has one that ends nothing."""
+    """Return the signal that ended the process; None for a core written by gcore, whose signal ends nothing."""
     number = core.siginfo[0] if core.siginfo else core.threads[0].signal if core.threads else 0
     try:
         name = signal.Signals(number).name
@@ -41,7 +44,10 @@ def fatal_signal(core: ElfCore) -> Optional[int]:
 
 
 def with_crash(process: Process, core: ElfCore, native: Optional[NativeStacks], gaps: List[Gap]) -> Process:
-    """The process with what is known of its crash; the core's first thread is the one that got the signal."""
+    """Return the process with its crash.
+
+    The core's first thread received the signal.
+    """
     number = fatal_signal(core)
     if number is None or not core.threads:
         return process
@@ -52,7 +58,7 @@ def with_crash(process: Process, core: ElfCore, native: Optional[NativeStacks], 
 
 
 def _holds_gil(process: Process, thread: Optional[Thread]) -> Optional[bool]:
-    """By the interpreter's own record; None for free-threaded builds, which have no such lock."""
+    """Return whether a thread holds the GIL by the interpreter's record; None if unknown or free-threaded."""
     wanted = thread.interpreter if thread is not None and thread.interpreter is not None else 0
     gil = next((i.gil for i in process.interpreters if i.id == wanted), None)
     if thread is None or gil is None or process.python is None or process.python.free_threaded:
@@ -63,9 +69,9 @@ def _holds_gil(process: Process, thread: Optional[Thread]) -> Optional[bool]:
 
 
 class _Place(NamedTuple):
-    """Where the signal hit: the innermost frame, or the one that a handler interrupted."""
+    """The place of the signal: the innermost frame, or the one that a handler interrupted."""
 
-    depth: int  # of its frame among the native ones
+    depth: int  # index among the native frames
     registers: Mapping[str, int]
     instruction: Optional[str] = None
     handler: Optional[bool] = None
@@ -80,6 +86,10 @@ class _CrashReader:
         self._number = number
 
     def crash(self, thread: Optional[Thread]) -> Crash:
+        """Return the crash.
+
+        ``thread``: the one that received the signal.
+        """
         cause, place = self._origin()
         if self._core.cause is None:
             self._say(
@@ -119,8 +129,10 @@ class _CrashReader:
     # ------------------------------------------------------------------ where
 
     def _origin(self) -> Tuple[Optional[SigInfo], _Place]:
-        """A handler that ran for a fault raised it again, aborted, or failed itself: the fault is what counts, the oldest
-        one where there are several."""
+        """Return the original fault and its place.
+
+        A handler may have raised the fault again, aborted, or failed itself; the oldest fault counts.
+        """
         seen, first = self._seen, self._core.threads[0]
         ended = self._cause or SigInfo(self._number, None)
         if seen is None or not seen.places:
@@ -136,8 +148,7 @@ class _CrashReader:
         return self._cause, _Place(0, {**first.regs, **inner.registers}, inner.instruction, False)
 
     def _believed(self, place: CrashPlace) -> CrashPlace:
-        """Without the instruction where gdb read other bytes than are known to have been there: of another build of a
-        file, or zeros."""
+        """Return a place without the instruction if gdb read other bytes than the core has: another build, or zeros."""
         try:
             code = bytes.fromhex(place.code or "")
             if code and self._core.read(program_counter(place.registers), len(code)) == code:
@@ -147,7 +158,7 @@ class _CrashReader:
         return changed(place, instruction=None)
 
     def _with_frame(self, crash: Crash, place: _Place, thread: Optional[Thread]) -> Crash:
-        """Its index in the merged stack: native frames are there in their order, Python ones between them."""
+        """Return the crash with the index of its frame in the merged stack."""
         native = [i for i, f in enumerate(thread.stack) if isinstance(f, NativeFrame)] if thread is not None else []
         if thread is None or place.depth >= len(native) or self._seen is None:
             return crash
@@ -172,10 +183,10 @@ class _CrashReader:
         return changed(crash, address=cause.address, address_basis="recorded", access=access)
 
     def _understood(self, instruction: Optional[str]) -> Optional[str]:
-        """What an instruction of another machine than x86-64 does to memory is not read from its text."""
+        """Return the instruction for x86-64; None for other machines, whose memory access is not decoded."""
         return instruction if self._core.machine_name == "x86-64" else None
 
-    # ------------------------------------------------------------------ what was said
+    # ------------------------------------------------------------------ messages
 
     def _with_words(self, crash: Crash, place: _Place) -> Crash:
         message: Optional[str] = None
@@ -213,7 +224,7 @@ class _CrashReader:
         return error, "inferred"
 
     def _inferred(self, place: _Place, frames: Sequence[CrashFrame], abort: int, last: int) -> Optional[FatalError]:
-        """Between the frame that called abort and the one that called the last function of the fatal error."""
+        """Return the message found between the frames of abort's caller and of the last fatal-error function's caller."""
         low = frames[abort + 1].sp if abort + 1 < len(frames) else None
         high = frames[last + 2].sp if last + 2 < len(frames) else None
         if low is None or high is None:
@@ -246,7 +257,10 @@ class _CrashReader:
 
 
 def _place_of(address: Optional[int], sp: int, stack: Bounds) -> Optional[str]:
-    """An overflow is met near the stack pointer: a stray pointer that happens to lead below a stack is none."""
+    """Return a position relative to the stack.
+
+    An overflow is near the stack pointer; a stray pointer far below a stack is none.
+    """
     if address is None:
         return None
     if stack.low <= address < stack.high:

@@ -1,7 +1,7 @@
-"""What a signal handler was called for, from the frame that the kernel made for it.
+"""Causes of signal handlers, from the frames that the kernel made for them.
 
-The kernel keeps there what it returns to, and what the processor told it of the last fault (arch/x86/include/asm/
-sigframe.h, struct rt_sigframe; uapi/asm/sigcontext.h; asm/trapnr.h); a siginfo only where the handler asked for one
+The frame contains the return state and the processor's report of the last fault (arch/x86/include/asm/sigframe.h,
+struct rt_sigframe; uapi/asm/sigcontext.h; asm/trapnr.h). It contains a siginfo only if the handler requested one
 (SA_SIGINFO), which faulthandler does not.
 """
 
@@ -17,23 +17,23 @@ from ...memory import ElfCore, Fault
 from ...memory.elf import PF_W, PF_X
 from ...native.stacks import CrashFrame, CrashPlace
 
-#: Signals that are raised again for a fault of the program's own.
+#: Signals that handlers raise again for a fault of the program.
 FAULTS = {
     signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS,
 }  # fmt: skip
-#: From the ucontext on, to which the stack pointer leads when the handler returns. On aarch64 it leads to the siginfo, and of
-#: the rest nothing is read (arch/arm64/kernel/signal.c, struct rt_sigframe).
+#: Offsets from the ucontext, which is at the stack pointer when the handler returns. On aarch64 the siginfo is there,
+#: and nothing else is read (arch/arm64/kernel/signal.c, struct rt_sigframe).
 _ERR, _TRAPNO, _CR2, _SIGINFO = 40 + 8 * 19, 40 + 8 * 20, 40 + 8 * 22, 304
-#: Numbers of traps, and the bits of a page fault's error code (asm/trap_pf.h).
+#: Numbers of traps, and bits of a page fault's error code (asm/trap_pf.h).
 _DIVIDE, _UNDEFINED, _PROTECTION, _PAGE_FAULT, _WRITES, _FETCHES = 0, 6, 13, 14, 2, 16
 PF_R = 4
-#: Operands are as wide as this at most.
+#: Bytes; operands are no wider.
 _WIDE = 64
 _ABORTS = ("abort", "__GI_abort")
 
 
 class Interrupted(NamedTuple):
-    """The signal that the handler was called for, and how memory was accessed when it was a page fault."""
+    """The signal that a handler was called for, and the memory access of a page fault."""
 
     cause: SigInfo
     access: Optional[str] = None
@@ -48,8 +48,11 @@ class _Context(NamedTuple):
 def interrupted(
     core: ElfCore, ended: SigInfo, frames: Sequence[CrashFrame], place: CrashPlace
 ) -> Optional[Interrupted]:
-    """``ended``: the signal that ended the process in the end. ``place``: a frame below a handler's. None when the handler
-    was called for something else than a fault."""
+    """Return the fault that a handler was called for; None if it was something else.
+
+    - ``ended``: the signal that ended the process
+    - ``place``: a frame below a handler's
+    """
     before = frames[place.frame - 1] if 0 < place.frame < len(frames) else None
     if before is None or not before.trampoline or before.sp is None:
         return None
@@ -66,7 +69,7 @@ def interrupted(
 def _raised_again(
     core: ElfCore, ended: SigInfo, frames: Sequence[CrashFrame], place: CrashPlace, context: Optional[_Context]
 ) -> Optional[Interrupted]:
-    """The same signal, raised by the handler. Who or what sent the first one is known of some traps only."""
+    """Return the fault of a signal that its handler raised again; its cause is known for some traps only."""
     own = ended.sender is not None and ended.sender[0] in (core.pid, core.threads[0].tid)
     if ended.signal not in FAULTS or not own:
         return None
@@ -87,8 +90,10 @@ def _raised_again(
 
 
 def _segv(core: ElfCore, context: _Context) -> SigInfo:
-    """With the code that the kernel gives: SEGV_ACCERR where there is a mapping, but not for this. A guard that glibc 2.42
-    puts into a mapping (madvise) counts as none."""
+    """Return a SIGSEGV with the kernel's code: SEGV_ACCERR if a mapping refuses the access.
+
+    A guard that glibc 2.42 puts into a mapping (madvise) counts as no mapping.
+    """
     mapping = core.mapping(context.address)
     needed = {"read": PF_R, "write": PF_W, "execute": PF_X}[_access(context)]
     refused = mapping is not None and not mapping.flags & needed
@@ -96,7 +101,7 @@ def _segv(core: ElfCore, context: _Context) -> SigInfo:
 
 
 def _told(core: ElfCore, at: int) -> Optional[SigInfo]:
-    """The handler's siginfo; where it asked for none, what lies there is anything."""
+    """Return the handler's siginfo; None if it requested none and the memory contains something else."""
     try:
         raw = core.read(at, si.SIZE)
     except Fault:
@@ -114,7 +119,7 @@ def _context(core: ElfCore, ucontext: int) -> Optional[_Context]:
 
 
 def _faulted(context: _Context, place: CrashPlace) -> bool:
-    """Is it this page fault that the handler was called for, not one long ago? Then the instruction touches the address."""
+    """Return whether the handler was called for this page fault: its instruction touches the address."""
     if context.trap != _PAGE_FAULT:
         return False
     if context.address == place.registers.get("rip"):

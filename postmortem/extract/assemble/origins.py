@@ -1,4 +1,4 @@
-"""What a store of cores noted → the evidence of its core."""
+"""Evidence of a stored core, completed with the store's notes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...evidence import Evidence, Gap, Process, replace
 
 @contextlib.contextmanager
 def named_as(stored: Stored) -> Iterator[None]:
-    """What goes wrong with a file without a name is told of what the user knows it by."""
+    """Replace internal paths in errors by the name that the user knows."""
     try:
         yield
     except PostmortemError as exc:
@@ -22,7 +22,7 @@ def named_as(stored: Stored) -> Iterator[None]:
 
 
 def with_origin(found: Evidence, stored: Stored) -> Evidence:
-    """With what was noted beside the core, and what the core alone did not tell."""
+    """Return the evidence with the notes of the store and what the core alone lacks."""
     gaps = [replace(g, subject=_named(g.subject, stored), reason=_named(g.reason, stored)) for g in found.gaps]
     gaps = [gap for gap in gaps if not (_cut_short(gap) and any(map(_cut_short, stored.gaps)))]
     ended = found.trigger.signal or stored.origin.signal
@@ -36,7 +36,7 @@ def with_origin(found: Evidence, stored: Stored) -> Evidence:
 
 
 def _completed(process: Process, stored: Stored) -> Process:
-    """The kernel keeps eighty bytes of a command line in a core, joined by spaces."""
+    """Return the process with its full command line; the kernel keeps eighty bytes of it in a core."""
     exe = _named(process.exe, stored) if process.exe is not None else stored.exe
     return replace(process, argv=stored.argv or process.argv, exe=exe)
 
@@ -46,7 +46,7 @@ def _cut_short(gap: Gap) -> bool:
 
 
 def _named(text: str, stored: Stored) -> str:
-    """Paths by way of our descriptors → the name that the user knows, and names as they are below the container's root."""
+    """Replace paths of descriptors by the name that the user knows, and remove the container's root."""
     text = _replaced(text, stored.path, stored.named)
     return text if stored.root is None else _replaced(text, stored.root, "")
 

@@ -1,4 +1,4 @@
-"""The processes of a bundle, each from its core, several gdbs at a time; within a budget when there is one."""
+"""The processes of a bundle, read from their cores with several gdbs at a time, within a budget if there is one."""
 
 from __future__ import annotations
 
@@ -26,26 +26,31 @@ from . import schedule
 from .cores import Begun, How, Opened, begin, finish, open_to_read, start_gdb, unusable, with_program
 
 _SHARERS = "raw/proc/sharers.json"
-_NAMED = 8  # processes that a gap names before it only counts them
+_NAMED = 8  # processes named in a gap; others are counted
 
 
 class Cores(NamedTuple):
-    """The cores of a bundle. ``place``: a path to it, for gdb; ``files``: those of its processes, by pid."""
+    """The cores of a bundle.
+
+    - ``place``: path of the bundle, for gdb
+    - ``files``: files of its processes, by PID
+    """
 
     folder: Folder
     place: Path
     files: Mapping[int, Files]
 
     def has(self, pid: int) -> bool:
+        """Return whether there is a core of a process."""
         return self.folder.has(_name(pid))
 
     def root(self, process: Mapping[str, object]) -> Optional[Path]:
-        """Where a process's files are kept, whether or not they are: nothing else stands in for them."""
+        """Return the directory for a process's files, existing or not; nothing replaces it. None: the machine's root."""
         kept = kept_root(process)
         return (self.place / kept).absolute() if kept is not None else None
 
     def open(self, pid: int) -> ElfCore:
-        """Raises NotACore."""
+        """Open a process's core. Raises NotACore."""
         path = self.place / _name(pid)
         try:
             descriptor = self.folder.open(_name(pid))
@@ -61,7 +66,10 @@ def _name(pid: int) -> str:
 def read_processes(
     cores: Cores, raws: Mapping[int, Raw], how: How, until: Optional[float] = None
 ) -> Tuple[List[Process], List[Gap]]:
-    """In the order of ``raws``, the root first. ``until``: see schedule.Budget."""
+    """Return the processes in the order of ``raws``, the root first, and the gaps.
+
+    ``until``: as in schedule.Budget.
+    """
     order = schedule.most_telling_first(raws)
     readings = _Readings(cores, raws, how, schedule.Budget(until, len(raws)))
     try:
@@ -81,7 +89,10 @@ def read_processes(
 
 
 class _Readings:
-    """Processes of one program share a gdb; while it works for some, the next are begun."""
+    """A reading of processes.
+
+    Processes of one program share a gdb; while it works, the next are begun.
+    """
 
     def __init__(self, cores: Cores, raws: Mapping[int, Raw], how: How, budget: schedule.Budget) -> None:
         self.processes: Dict[int, Process] = {}
@@ -90,14 +101,14 @@ class _Readings:
         self._cores, self._raws, self._how, self._budget = cores, raws, how, budget
         self._programs: List[int] = []  # descriptors
         self._at_once, self._together = schedule.at_once(), schedule.together(len(raws))
-        self._others = len(raws)  # that have not been taken yet
+        self._others = len(raws)  # not taken yet
         self._opened: List[Opened] = []
         self._waiting: Deque[List[Begun]] = deque()
         self._without_gdb: List[int] = []
         self._unread: List[int] = []
 
     def take(self, pid: int) -> None:
-        """The next process: it is read now, or together with those that come after it."""
+        """Take the next process: read it now, or together with the following ones."""
         self._others -= 1
         is_first = not (self.processes or self._waiting or self._opened)  # it is read in any case
         if not self._cores.has(pid):
@@ -109,7 +120,7 @@ class _Readings:
             self._read_without_core(pid, [])
 
     def begin(self) -> None:
-        """Starts gdb for those that have been taken, and reads their Python side meanwhile."""
+        """Start gdb for the processes taken, and read their Python side meanwhile."""
         several, self._opened = self._opened, []
         if not several:
             return
@@ -121,13 +132,13 @@ class _Readings:
         self._waiting.append([self._begun(opened, unwinding) for opened in several])
 
     def drain(self, kept: int) -> None:
-        """Finishes the oldest ones until no more than so many gdbs are at work."""
+        """Finish the oldest processes until at most ``kept`` gdbs are working."""
         while len(self._waiting) > kept:
             for begun in self._waiting.popleft():
                 self._finish(begun)
 
     def left_out(self) -> List[Gap]:
-        """One gap for each cause, for what there was no time for."""
+        """Return a gap for each kind of reading that there was no time for."""
         remedy = f"`postmortem analyze {self._cores.place}` takes all the time that it needs"
         found = []
         if self._without_gdb:
@@ -150,7 +161,7 @@ class _Readings:
                 pid, [Gap("core", f"process {pid}", str(exc), exc.next or None, code="core-unread")]
             )
             return
-        with contextlib.suppress(OSError):  # the file was gone while the program ran: nobody else has it
+        with contextlib.suppress(OSError):  # the file was deleted while the program ran: no other copy exists
             self._programs.append(self._cores.folder.open(f"raw/exe/{pid}"))
             take_executable(core, Path(f"/proc/{os.getpid()}/fd/{self._programs[-1]}"))
         opened = with_program(core, pid, self._raws[pid], self._cores.files.get(pid, NO_FILES), how)
@@ -162,7 +173,7 @@ class _Readings:
             self.begin()
 
     def _how_for(self, pid: int, gdb_s: float = 0.0) -> How:
-        """A process with a root of its own is read with the files of that root, unless we are told where they are."""
+        """Return options for one process; one with another root is read with that root's files unless told otherwise."""
         sysroot = self._how.sysroot or self._cores.root(self._raws[pid].process)
         return self._how._replace(sysroot=sysroot, gdb_s=gdb_s)
 
@@ -182,7 +193,7 @@ class _Readings:
         self.processes[pid], self.gaps[pid], self.traces[pid] = finish(begun, how)
 
     def close(self) -> None:
-        """Give up what was opened for gdb."""
+        """Close what was opened for gdb."""
         while self._programs:
             os.close(self._programs.pop())
 

@@ -1,4 +1,4 @@
-"""A process read as the extraction reads it, for a capture that wants to know which pages and sources that takes."""
+"""A process read during capture, to learn which pages and sources its diagnosis needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .bundles import raw_of
 
 
 class ReadProcess:
-    """What ``capture.readers`` describes."""
+    """An implementation of the protocol in ``capture.readers``."""
 
     def __init__(self, reading: Reading, directory: Optional[str]) -> None:
         self._reading, self._directory = reading, directory
@@ -24,12 +24,17 @@ class ReadProcess:
 
     @property
     def sources(self) -> List[str]:
+        """Return the paths of the source files that the process names."""
         return [located(file, self._directory) for file in self._reading.files]
 
     def finish(self) -> None:
+        """Complete the process as evidence, reading what that needs."""
         process_of(self._reading, {})
 
 
 def read(core: ElfCore, pid: int, folder: Folder, files: Files, with_locals: bool) -> ReadProcess:
-    """Read threads and frames. ``folder``: of the bundle, for what the capture noted of the process."""
+    """Read threads and frames.
+
+    ``folder``: of the bundle, for the capture's facts.
+    """
     return ReadProcess(*read_core(core, pid, raw_of(folder, pid), files, [], with_locals))

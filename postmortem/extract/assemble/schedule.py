@@ -1,9 +1,8 @@
-"""Who is looked into first, and how thoroughly, when a verdict is wanted by a certain time.
+"""Order and depth of reading processes when a verdict has a deadline.
 
-A process costs a gdb of its own 0.17 s with a warm index, one that it shares with others of the same program 0.04 s, its
-Python side alone 3 ms (500 small interpreters, two cores), so the native stacks are what there is no time for. They are
-had of the root, then of one of each kind of process, then of the others for as long as there is time; the Python side
-of the others takes what is kept back for it.
+Cost per process (500 small interpreters, two cores): own gdb with a warm index 0.17 s, shared gdb 0.04 s, Python side 3
+ms. Native stacks are therefore what time runs out for. They are read for the root, then for one process of each kind,
+then for others while time is left; time for the Python side of the others is reserved.
 """
 
 from __future__ import annotations
@@ -16,24 +15,27 @@ from typing import Dict, Hashable, List, Mapping, Optional
 from ..recorded.raw import Raw, last_call
 from .cores import GDB_DEADLINE_S
 
-#: With less than this it would be killed half-way on a busy machine: it takes .2 s on an idle one.
+#: Seconds; on a busy machine gdb would be killed before it finishes: it takes 0.2 s on an idle one.
 _SHORTEST_GDB_S = 1.0
-#: Of the time that is left, gdb may have so much for one process while others wait.
+#: Share of the remaining time for one process's gdb while others wait.
 _SHARE = 0.5
-#: What comes after the extraction (patterns, two reports, writing): measured .1 s for 500 processes on idle cores.
+#: Seconds for what follows extraction (patterns, two reports, writing): measured 0.1 s for 500 processes on idle cores.
 _AFTER_S, _AFTER_EACH_S = 0.3, 0.002
-#: The Python side of a process before any has been measured.
+#: Seconds for the Python side of a process before any has been measured.
 _READING_S = 0.01
-#: gdbs at a time: each needs a CPU, and some 100 MB.
+#: Number of gdbs; each needs a CPU and about 100 MB.
 _MOST_AT_ONCE = 4
-#: Processes that share a gdb: it keeps some 6 MB of each, and with more of them there is little to gain.
+#: Processes that share a gdb; it keeps about 6 MB of each, and more gain little.
 _MOST_TOGETHER = 8
 
 _NUMBER = re.compile(r"\d+")
 
 
 class Budget:
-    """The time until a verdict is wanted. ``until`` in time.monotonic() seconds; None: there is no hurry."""
+    """The time until a verdict is due.
+
+    ``until``: in time.monotonic() seconds; None: no deadline.
+    """
 
     def __init__(self, until: Optional[float], processes: int) -> None:
         self._until = until
@@ -43,11 +45,14 @@ class Budget:
 
     @property
     def limited(self) -> bool:
+        """Return whether there is a deadline."""
         return self._until is not None
 
     def gdb_s(self, others: int, together: int = 1) -> float:
-        """How long a gdb may take for the next ``together`` processes while ``others`` wait behind them; 0: it is not to
-        be started."""
+        """Return the seconds for a gdb of the next ``together`` processes; 0: do not start it.
+
+        ``others``: number of processes that follow.
+        """
         if self._until is None:
             return GDB_DEADLINE_S * together
         left = self._left() - self._reading_s * (others + together)
@@ -55,11 +60,11 @@ class Budget:
         return allowed if allowed >= _SHORTEST_GDB_S else 0.0
 
     def may_read(self) -> bool:
-        """Is there time for the Python side of one more process?"""
+        """Return whether there is time for the Python side of one more process."""
         return self._until is None or self._left() > self._reading_s
 
     def note_reading(self, seconds: float) -> None:
-        """What the Python side of one process took."""
+        """Record the seconds that the Python side of a process took."""
         self._spent += seconds
         self._readings += 1
 
@@ -73,17 +78,17 @@ class Budget:
 
 
 def at_once() -> int:
-    """gdbs that may run at the same time: as many as there are CPUs for us."""
+    """Return the number of gdbs that may run at the same time: one per available CPU."""
     return max(1, min(_MOST_AT_ONCE, len(os.sched_getaffinity(0))))
 
 
 def together(processes: int) -> int:
-    """How many of so many processes share a gdb at most: enough gdbs for every CPU come first."""
+    """Return the most processes that share a gdb; using every CPU has priority."""
     return max(1, min(_MOST_TOGETHER, -(-processes // at_once())))
 
 
 def most_telling_first(raws: Mapping[int, Raw]) -> List[int]:
-    """The first process (the root), then one of each kind, the largest kind first, then the others in their order."""
+    """Return the PIDs: the root, then one of each kind (largest first), then the others in order."""
     kinds: Dict[Hashable, List[int]] = {}
     for pid, raw in raws.items():
         kinds.setdefault(_kind(pid, raw), []).append(pid)
@@ -92,8 +97,7 @@ def most_telling_first(raws: Mapping[int, Raw]) -> List[int]:
 
 
 def _kind(pid: int, raw: Raw) -> Hashable:
-    """Processes of one kind run the same program with the same words, but for numbers, and their main threads wait
-    alike."""
+    """Return a process's kind: its command line without numbers, and the wait of its main thread."""
     argv = raw.process.get("argv")
     words = _NUMBER.sub("#", " ".join(map(str, argv))) if isinstance(argv, list) else None
     threads = raw.process.get("threads")

@@ -1,1 +1,1 @@
-"""What ties processes together: forks, shared semaphores, pools of processes, the other ends of pipes."""
+"""Relations between processes: forks, shared semaphores, process pools and the other ends of pipes."""

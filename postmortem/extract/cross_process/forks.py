@@ -1,15 +1,15 @@
-"""Processes made of each other by fork, without exec, and the locks that the younger one took along.
+"""Processes forked without exec, and the locks that the child inherited.
 
-fork(2) copies the memory, but only the thread that calls it: a lock that another thread held at that moment stays locked
-in the child for ever. Three things are compared while the cores of both are at hand:
+fork(2) copies the memory but only the calling thread: a lock held by another thread at that moment stays locked in the
+child for ever. Three things are compared while both cores are available:
 
-- Each execve(2) puts 16 new random bytes on the stack (getauxval(3), AT_RANDOM): equal bytes at an equal address mean that
-  no exec lies between the two processes. They seed stack canaries, so they go into no evidence.
-- A thread that was not forked leaves its memory behind: the first word of a thread's control block is the block's own
+- Each execve(2) puts 16 new random bytes on the stack (getauxval(3), AT_RANDOM). Equal bytes at an equal address mean
+  that no exec lies between the processes. They seed stack canaries, so evidence does not contain them.
+- A thread that is not forked leaves its memory behind. The first word of a thread's control block is the block's own
   address (tcbhead_t.tcb of glibc's sysdeps/x86_64/nptl/tls.h, struct pthread.self of musl), which is also
-  threading.get_ident(). Found in the child, without being a thread of the child, it says who was there at the fork.
-  The parent's threads of then may have ended since. So where a child waits for a lock that nobody has, its memory is
-  looked through for blocks that it does not run, and that were not about to end (see ``abandoned``).
+  threading.get_ident(). A block in the child without a thread shows a thread at the time of the fork. The parent's
+  threads may have ended since; if a child waits for a lock without a holder, its memory is therefore searched for
+  blocks of threads that neither run nor were about to end (``abandoned``).
 - A lock lies at the same address in both.
 """
 
@@ -42,47 +42,50 @@ from ...memory import ElfCore, Fault, Image, Memory, NotElf
 from .semaphores import Claim
 
 AT_RANDOM = 25
-#: Role of the Waker that stands for the thread of the parent that held a lock when the process was forked.
+#: Role of the Waker for the parent's thread that held a lock at the fork.
 BEFORE_FORK: Final = "before-fork"
 _LOCKS: FrozenSet[ResourceKind] = frozenset(("lock", "rlock", "condition", "import-lock", "mutex", "rwlock"))
 _MOST_THREADS = 1_000
-#: struct pthread of glibc 2.28 and later on x86-64 (nptl/descr.h): aligned to 64 bytes; header.tcb and header.self are its
-#: own address, behind the header (704 bytes) and a list of 16 follow tid, and, after robust_prev, robust_head, cleanup and
-#: cleanup_jmp_buf, cancelhandling, of which EXITING_BIT is set by start_thread when the thread's function has returned.
+#: struct pthread of glibc 2.28 and later on x86-64 (nptl/descr.h), aligned to 64 bytes:
+#: - header.tcb and header.self: its own address
+#: - tid: after the header (704 bytes) and a list of 16 bytes
+#: - cancelhandling: after robust_prev, robust_head, cleanup and cleanup_jmp_buf; start_thread sets EXITING_BIT when the
+#:   thread's function has returned
 _ALIGNED, _SELF, _TID, _CANCEL = 64, 0x10, 0x2D0, 0x308
 _EXITING, _CANCEL_BITS = 0x10, 0x80
-#: struct pthread of musl: as its pointers are.
+#: Alignment of musl's struct pthread: that of its pointers.
 _ALIGNED_ON_MUSL = 8
 _PIECE = 1 << 20
-#: Seconds for looking through a child's memory: a gigabyte takes about one.
+#: Seconds for the search of a child's memory, about 1 GB/s.
 _SEARCH_S = 2.0
 
 
 class LockPlace(NamedTuple):
-    """Where a lock of a process lies."""
+    """The address and recorded owner of a lock."""
 
     address: int
-    owner_ident: Optional[int]  # where it is recorded
-    owner_tid: Optional[int] = None  # the same of a lock of native code
+    owner_ident: Optional[int]  # if recorded
+    owner_tid: Optional[int] = None  # owner of a native lock, if recorded
 
     @property
     def recorded(self) -> bool:
+        """Return whether the lock records an owner."""
         return self.owner_ident is not None or self.owner_tid is not None
 
 
 class Trace(NamedTuple):
-    """What of one process the evidence of others is completed with; it is in no evidence itself."""
+    """Facts of one process that complete the evidence of others; evidence does not contain them."""
 
     origin: Optional[bytes] = None
     idents: Mapping[int, int] = {}  # threading.get_ident() → tid
-    locks: Mapping[str, LockPlace] = {}  # by the id of the resource
+    locks: Mapping[str, LockPlace] = {}  # by resource id
     claims: Mapping[str, Claim] = {}  # semaphores, by key
-    complete: bool = True  # False: it may have more semaphores
-    unsettled: bool = False  # a thread may have taken a semaphore that it has not noted yet
+    complete: bool = True  # False: semaphores may be missing
+    unsettled: bool = False  # a thread may have taken a semaphore that it has not counted yet
 
 
 def origin_of(core: ElfCore) -> Optional[bytes]:
-    """What two processes have in common between which lies no exec; None when the core does not say."""
+    """Return bytes that are equal in processes without an exec between them; None if the core lacks them."""
     address = core.auxv.get(AT_RANDOM)
     try:
         return address.to_bytes(8, "little") + core.read(address, 16) if address else None
@@ -90,12 +93,12 @@ def origin_of(core: ElfCore) -> Optional[bytes]:
         return None
 
 
-#: Opens the core of a process, by its pid. Raises OSError, NotElf, ValueError or PostmortemError.
+#: Opens the core of a process by PID. Raises OSError, NotElf, ValueError or PostmortemError.
 Reopen = Callable[[int], ElfCore]
 
 
 def with_kinship(processes: Sequence[Process], traces: Mapping[int, Trace], reopen: Reopen) -> List[Process]:
-    """``forked`` of each process, and what is known of the locks that it inherited."""
+    """Return the processes with ``forked`` set and the facts of inherited locks added."""
     by_pid = {p.pid: p for p in processes}
     return [_with_parent(p, by_pid.get(p.ppid or 0), traces, reopen) for p in processes]
 
@@ -116,7 +119,7 @@ def _with_parent(process: Process, parent: Optional[Process], traces: Mapping[in
 
 
 def _left_behind(process: Process, mine: Trace, theirs: Optional[Trace], reopen: Reopen) -> Tuple[int, ...]:
-    """Idents of threads of the parent that were there at the fork and are not in the child."""
+    """Return idents of threads that existed at the fork and are not in the child."""
     others = [ident for ident in theirs.idents if ident not in mine.idents] if theirs is not None else []
     recorded = [lock.owner_ident for lock in mine.locks.values() if lock.owner_ident not in (None, *mine.idents)]
     wanted = list(dict.fromkeys([*recorded, *others]))[:_MOST_THREADS] if theirs is not None else []
@@ -139,7 +142,7 @@ def _nobody_has(resource: Resource) -> bool:
 
 
 def was_thread(memory: Memory, ident: int) -> bool:
-    """Does a thread's control block lie at this address?"""
+    """Return whether a thread's control block lies at this address."""
     try:
         return ident % 8 == 0 and memory.u64(ident) == ident
     except Fault:
@@ -147,7 +150,7 @@ def was_thread(memory: Memory, ident: int) -> bool:
 
 
 def own_tids(core: ElfCore) -> Set[int]:
-    """The numbers of a core's threads, and those by which they know themselves: others in a pid namespace of their own."""
+    """Return the TIDs of a core's threads, in the outer and in their own PID namespace."""
     found = {thread.tid for thread in core.threads}
     for thread in core.threads:
         with contextlib.suppress(Fault):
@@ -156,8 +159,10 @@ def own_tids(core: ElfCore) -> Set[int]:
 
 
 def abandoned(image: Image, tids: Collection[int]) -> Tuple[int, ...]:
-    """Addresses of the control blocks of threads that neither run, as ``tids`` do, nor had come to their end: fork has left
-    them behind. On glibc a thread that had ended before leaves its block, too, for the next one to use."""
+    """Return addresses of the control blocks of threads left behind by fork.
+
+    These threads neither run (``tids``) nor had ended; glibc keeps the block of a thread that ended before for reuse.
+    """
     until = time.monotonic() + _SEARCH_S
     found: List[int] = []
     on_musl = is_musl(image.files)
@@ -172,7 +177,7 @@ def abandoned(image: Image, tids: Collection[int]) -> Tuple[int, ...]:
 
 
 def _own_addresses(memory: Memory, low: int, high: int, aligned: int) -> Iterator[int]:
-    """Where, at multiples of ``aligned``, the word is its own address."""
+    """Yield the multiples of ``aligned`` whose word is its own address."""
     try:
         words = array("Q", memory.read(low, (high - low) & -8))
     except Fault:
@@ -194,13 +199,13 @@ def _left_running(memory: Memory, block: int, tids: Collection[int]) -> bool:
 
 class _Fork(NamedTuple):
     process: Process
-    parent: Optional[Process]  # None: it was not read
+    parent: Optional[Process]  # None: not read
     mine: Trace
     theirs: Trace
     left_behind: Tuple[int, ...]
 
     def completed(self, resource: Resource) -> Resource:
-        """A lock that nobody in the child can have taken says so."""
+        """Return a lock with its conclusion if no thread of the child can have taken it."""
         place = self.mine.locks.get(resource.id)
         if place is None or not _nobody_has(resource):
             return resource
@@ -244,7 +249,7 @@ class _Fork(NamedTuple):
         )
 
     def _holder(self, place: LockPlace) -> Tuple[Waker, Tuple[str, ...]]:
-        """Who has the lock in the parent, or had it when that forked, and the steps that tell."""
+        """Return the thread that holds the lock in the parent, or did at the fork, and the reasons."""
         if self.parent is None:
             step = (
                 "the lock records one of them"

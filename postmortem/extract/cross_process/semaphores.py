@@ -1,6 +1,6 @@
-"""The semaphores that one process shares with others: who waits for which, whether it holds it, and what it is called.
+"""Semaphores that a process shares with others: its waiters, holders and names for them.
 
-Which process holds one that this process only waits for is found when all have been read: see ``kinship``.
+Holders in other processes are found when all processes have been read: see ``sharing``.
 """
 
 from __future__ import annotations
@@ -22,41 +22,43 @@ from ..waits.threadwaits import FutexFacts
 
 KIND: Final = "shared-semaphore"
 _SYNCHRONIZE = multiprocessing("synchronize")
-#: Files of functions that only pass objects of the program on.
+#: Files of functions that only pass on the program's objects.
 _OWN = ("/multiprocessing/", "/multiprocess/", "concurrent/futures/process.py", "contextlib.py")
-#: sem_open(3): a file each, of a name of its own while it is new.
-#: Where the C library puts them: glibc sem.NAME, under a name of its own when it is new; musl tmp-NUMBER when it is new, and
-#: NAME itself for who opens it later (src/thread/sem_open.c), which is mp-… from Python.
+#: Files of sem_open(3). glibc: sem.NAME, with a temporary name while new. musl: tmp-NUMBER while new, and NAME when
+#: opened later (src/thread/sem_open.c); Python's names start with mp-.
 _FILES = re.compile(r"/dev/shm/(sem\.|tmp-\d+|mp-\w+)")  # noqa: S108
 _MOST_FRAMES = 200
-#: How far out the function is sought that takes a semaphore and gives it back: behind methods named `take`, `__enter__`, …
+#: Frames searched for the function that takes and gives back a semaphore, below `take`, `__enter__`, …
 _TAKERS = 6
-#: Functions of those files that have the object as `self`, which is no name.
+#: Functions of those files that have the object as `self`, which is not a name.
 _METHODS = ("__enter__", "acquire", "get", "put", "wait", "wait_for", "join", "task_done", "set", "is_set", "notify")
 
 
 class Claim(NamedTuple):
-    """What one process knows of a semaphore."""
+    """A process's knowledge of a semaphore."""
 
     is_lock: bool
     value: Optional[int]
-    taken: int  # how often it took it and did not give it back
-    holder: Optional[Ownership] = None  # its thread that has it
-    #: Of those that wait for it: the functions that take it and give it back. None: one of them does not give it back
-    #: itself, so that it may be a signal.
+    taken: int  # acquisitions minus releases
+    holder: Optional[Ownership] = None  # the process's thread that holds it
+    #: Functions that wait for it and will give it back. None: a waiting function does not give it back itself, so it
+    #: may be a signal.
     lent: Optional[Tuple[PythonFrame, ...]] = ()
 
 
 class SemaphoreHoldings(NamedTuple):
     """Holders of semaphores, by handle."""
 
-    owners: Mapping[int, Optional[Ownership]]  # None: who took it has ended
-    held: Sequence[Ownership]  # all that a frame accounts for
-    lent: Mapping[int, Optional[Tuple[PythonFrame, ...]]]  # see Claim
+    owners: Mapping[int, Optional[Ownership]]  # None: the thread that took it has ended
+    held: Sequence[Ownership]  # everything that a frame accounts for
+    lent: Mapping[int, Optional[Tuple[PythonFrame, ...]]]  # as in Claim
 
 
 class SemaphoreBook:
-    """The semaphores that this process shares: ``wait`` collects waits while threads are read, then ``holders`` finds holders."""
+    """The semaphores of one process.
+
+    ``wait`` collects waits while threads are read; then ``holders`` finds holders.
+    """
 
     def __init__(self, context: PythonContext) -> None:
         python: Python = context.python
@@ -68,7 +70,7 @@ class SemaphoreBook:
         self._acquires = context.acquires
         self._shown = plain(python.frames)
         self.keys = semaphore_files(context.raw.process.get("maps"), context.core.files)
-        #: False: there is more memory than is looked through, and some may not have been found.
+        #: False: memory was not searched completely, and semaphores may be missing.
         self.complete = True
         self._by_handle: Dict[int, List[SemLock]] = {}
         if self.keys:
@@ -77,8 +79,8 @@ class SemaphoreBook:
         self._ids: Dict[int, str] = {}
         self._waiters: Dict[int, List[int]] = {}
         self._users: Dict[int, List[Frame]] = {}
-        self._stacks: Dict[int, List[Sequence[Frame]]] = {}  # of those that wait, by handle
-        #: Some thread may have just taken one, and not have noted it yet.
+        self._stacks: Dict[int, List[Sequence[Frame]]] = {}  # of waiting threads, by handle
+        #: Whether a thread may have taken a semaphore that it has not counted yet.
         self.unsettled = False
 
     def _find(self, gaps: List[Gap]) -> None:
@@ -92,7 +94,10 @@ class SemaphoreBook:
     # ------------------------------------------------------------------ waits
 
     def wait(self, word: int, tid: int, frames: Sequence[Frame]) -> Optional[FutexFacts]:
-        """What a futex word means to a thread with these frames; None when it is none of these semaphores."""
+        """Return the facts of a futex word; None if it is no shared semaphore.
+
+        ``frames``: most recent call first.
+        """
         if word not in self._by_handle:
             return None
         self._users.setdefault(word, []).extend(frames[:8])
@@ -102,15 +107,18 @@ class SemaphoreBook:
         return FutexFacts("semaphore", self._ident(word), f"for {what} that processes share", "waits")
 
     def runs(self, frames: Sequence[Frame]) -> None:
-        """A thread that is in no system call, or wants the GIL: it may have taken a semaphore just now and wait for the
-        GIL in order to note that (semaphore.c, semlock_acquire: sem_wait is called without it)."""
+        """Note a thread that is in no system call or waits for the GIL.
+
+        It may have just taken a semaphore and wait for the GIL to count it (semaphore.c, semlock_acquire: sem_wait is
+        called without the GIL).
+        """
         if frames and self._by_handle:
             code = frames[0].code
             if code.filename.endswith(_SYNCHRONIZE) or "acquire" in code.used_names():
                 self.unsettled = True
 
     def _ident(self, handle: int) -> str:
-        """The same in every process, so that what one waits for is found among what another one holds."""
+        """Return a resource id that is equal in all processes."""
         return self._ids.setdefault(handle, self.keys[handle])
 
     def _is_lock(self, handle: int) -> bool:
@@ -119,7 +127,7 @@ class SemaphoreBook:
     # ------------------------------------------------------------------ holders
 
     def holders(self) -> SemaphoreHoldings:
-        """Who has the locks that this process has taken, and where they were taken."""
+        """Return the holders of locks that this process has taken, and the places of acquisition."""
         if not self._by_handle:
             return SemaphoreHoldings({}, (), {})
         tids = {
@@ -143,8 +151,11 @@ class SemaphoreBook:
         return SemaphoreHoldings(owners, held, self._all_lent())
 
     def _owner(self, handle: int, tid: Optional[int], held: Sequence[Ownership]) -> Optional[Ownership]:
-        """Who took it last is recorded. But a lock may be used as a signal, taken twice and given back by another one: a
-        thread that waits for what it has itself taken by hand may be told so by others."""
+        """Return the ownership of the thread that took a lock last, by its record; None if that has ended.
+
+        A lock may be used as a signal: taken twice and released by another thread. If the recorded thread waits for the
+        lock again after taking it by hand, its ownership is only inferred.
+        """
         if tid is None:
             return None
         own = [ownership for ownership in held if ownership.thing == handle]
@@ -165,12 +176,12 @@ class SemaphoreBook:
         return lent
 
     def _taker(self, handle: int, frames: Sequence[Frame], acquires: Acquires) -> Optional[Frame]:
-        """The function that waits to take a semaphore and will give it back: by `with`, or by its own calls."""
+        """Return the frame that waits to take a semaphore and will give it back, by `with` or its own calls; or None."""
         by_with = False
         for frame in frames:
             if frame.code.filename.endswith(_SYNCHRONIZE):
                 if frame.function != "__enter__":
-                    return None  # a condition, an event: they signal each other
+                    return None  # a condition or an event is a signal
                 by_with = True
             elif by_with or any(
                 self._handle_of.get(wrapped(self._python.objects, value) or 0) == handle
@@ -180,7 +191,7 @@ class SemaphoreBook:
         return None
 
     def _places(self, tid: int) -> Iterator[Ownership]:
-        """By the `with` statements, and the calls of acquire, that took one."""
+        """Yield the `with` statements and acquire calls by which a thread took semaphores."""
         acquires = self._acquires.among(())
         for depth, frame in enumerate(self._frames(tid)[:_MOST_FRAMES]):
             if frame.code.filename.endswith(_SYNCHRONIZE):
@@ -199,13 +210,14 @@ class SemaphoreBook:
         return state.frames if state is not None else ()
 
     def held_by(self, tid: int, holdings: SemaphoreHoldings) -> Tuple[HeldLock, ...]:
+        """Return the semaphores that a thread holds."""
         held = (one.held(self._ident(one.thing), self._shown) for one in holdings.held if one.agent == tid)
         return tuple(one for one in held if one is not None)
 
-    # ------------------------------------------------------------------ what it comes to
+    # ------------------------------------------------------------------ results
 
     def claims(self, holdings: SemaphoreHoldings) -> Dict[str, Claim]:
-        """By key, for all that this process has."""
+        """Return what this process knows of its semaphores, by key."""
         found = {}
         for handle, locks in self._by_handle.items():
             state = read_count(self._image, handle)
@@ -219,6 +231,7 @@ class SemaphoreBook:
         return found
 
     def resources(self, holdings: SemaphoreHoldings) -> Tuple[Resource, ...]:
+        """Return the awaited and held semaphores as resources."""
         return tuple(self._resource(handle, ident, holdings.owners) for handle, ident in self._ids.items())
 
     def _resource(self, handle: int, ident: str, owners: Mapping[int, Optional[Ownership]]) -> Resource:
@@ -256,7 +269,10 @@ class SemaphoreBook:
         return f"a {what} of multiprocessing whose name was not found"
 
     def _named(self, semlock: int) -> Optional[Tuple[str, str, Tuple[str, ...]]]:
-        """(name, type, attributes) of what the program knows a SemLock by; the program's own frames first."""
+        """Return (name, type, attributes) by which the program refers to a SemLock; None if not found.
+
+        The program's own frames are searched first.
+        """
         objects = self._python.objects
         paths = Paths(objects, semlock)
         seen: List[Tuple[str, Tuple[str, ...]]] = []
@@ -277,8 +293,13 @@ class SemaphoreBook:
 
 
 def semaphore_files(maps: Any, files: Sequence[MappedFile] = ()) -> Dict[int, str]:
-    """Where semaphores are mapped → a key that is the same in every process: device and inode of the file, or, where
-    only the core's notes are at hand, its path."""
+    """Return address of each mapped semaphore → key.
+
+    The key is equal in all processes:
+
+    - device and inode of the file, from ``maps``
+    - its path, if only the core's notes are available
+    """
     found: Dict[int, str] = {}
     for line in maps if isinstance(maps, list) else ():
         words = str(line).split(None, 5)

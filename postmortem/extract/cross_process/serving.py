@@ -1,7 +1,7 @@
-"""Which thread of a process has the other end of a pipe or socket that one of its threads waits for.
+"""Threads that serve the other end of a pipe or socket within the same process.
 
-A descriptor belongs to the whole process. But who waits for it, or has its socket or connection in a frame, is who answers
-there: without that, a thread would seem to wait for its own process, and so for itself.
+A descriptor belongs to the whole process. A thread that waits for it, or whose frame refers to its socket or
+connection, is taken to serve it: otherwise a thread would seem to wait for its own process, and thus for itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...evidence import replace as changed
 from ...frameworks.asyncio.streams import descriptor_of_file, descriptor_of_socket
 from ...memory import Fault
 
-#: Threads, frames of a thread and locals of a frame that are looked at; threads that are named for one resource.
+#: Limits: threads searched, frames of a thread, locals of a frame, threads named for one resource.
 _MOST_LOOKED_AT, _MOST_FRAMES, _MOST_LOCALS, _MOST_THREADS = 1000, 60, 200, 16
 _CONNECTION = "_handle"  # of Lib/multiprocessing/connection.py, _ConnectionBase
 
@@ -30,7 +30,10 @@ def with_servers(
     frames: Mapping[int, Sequence[Frame]],
     python: Optional[Python],
 ) -> Tuple[Resource, ...]:
-    """``resources`` in which threads stand for the process itself where there are several. ``frames``: by tid."""
+    """Return the resources, with threads in place of the process itself if it has several.
+
+    ``frames``: by tid.
+    """
     asked = [r for r in resources if r.kind in ("pipe", "socket") and r.waiters and any(w.pid == pid for w in r.wakers)]
     if not asked or len(threads) < 2:
         return tuple(resources)
@@ -59,7 +62,7 @@ def _named(pid: int, resource: Resource, threads: Mapping[int, Thread], at_hand:
 def _at_hand(
     threads: Sequence[Thread], frames: Mapping[int, Sequence[Frame]], python: Optional[Python]
 ) -> Dict[int, Set[int]]:
-    """Descriptor → the threads that wait for it, or of which a frame has it in a variable."""
+    """Return descriptor → threads that wait for it or refer to it in a frame's variable."""
     found: Dict[int, Set[int]] = {}
     for thread in threads[:_MOST_LOOKED_AT]:
         numbers = {thread.wait.fd} if thread.wait is not None and thread.wait.fd is not None else set()

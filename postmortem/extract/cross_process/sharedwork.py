@@ -1,4 +1,4 @@
-"""What a process has in common with others: semaphores, and pools of processes."""
+"""Semaphores and process pools that a process shares with others."""
 
 from __future__ import annotations
 
@@ -15,34 +15,42 @@ from .workers import WorkerBook
 
 
 class SharedWork:
-    """One process's semaphores and pools of processes; ``futex``, ``told`` and ``note`` collect while threads are read."""
+    """One process's semaphores and process pools.
+
+    ``futex``, ``told`` and ``note`` collect while threads are read.
+    """
 
     def __init__(self, context: PythonContext) -> None:
         self.semaphores = SemaphoreBook(context)
         self._workers = WorkerBook(context)
 
     def futex(self, word: int, tid: int, frames: Sequence[Frame]) -> Optional[FutexFacts]:
-        """What a futex word means to a thread with these frames; None when it is nothing of this."""
+        """Return the facts of a futex word; None if it belongs to neither.
+
+        ``frames``: most recent call first.
+        """
         return self.semaphores.wait(word, tid, frames) or self._workers.wait(tid, frames)
 
     def told(self, wait: Wait, frames: Sequence[Frame]) -> Wait:
-        """A wait, with the child that is joined in it."""
+        """Return a wait with the child that it joins."""
         return self._workers.joined(wait, frames)
 
     def note(self, wait: Optional[Wait], frames: Sequence[Frame]) -> None:
-        """What each thread was found in, however it is described."""
+        """Note a thread's wait; one that runs or waits for the GIL may hold a semaphore that it has not counted yet."""
         if wait is None or wait.kind == "gil":
             self.semaphores.runs(frames)
 
     def resources(self, holdings: SemaphoreHoldings) -> Tuple[Resource, ...]:
+        """Return semaphores and pool results as resources."""
         return (*self.semaphores.resources(holdings), *self._workers.resources())
 
     @property
     def pools(self) -> Tuple[Pool, ...]:
+        """Return the process pools as evidence."""
         return self._workers.pools()
 
     def runner(self, future: int) -> Optional[FutureFacts]:
-        """Who finishes a concurrent.futures.Future of a pool of processes; None for any other."""
+        """Return the agents that complete a process pool's future; None for any other."""
         return self._workers.future(future)
 
 
@@ -52,7 +60,10 @@ def trace_of(
     shared: Optional[SemaphoreBook],
     holdings: Optional[SemaphoreHoldings],
 ) -> Trace:
-    """Return what completes the evidence of other processes; ``locks``: by the id of the resource."""
+    """Return the facts that complete the evidence of other processes.
+
+    ``locks``: by resource id.
+    """
     idents = {ident: row.tid for ident, row in context.threads.by_ident.items()}
     known = Trace(origin_of(context.core), idents, locks)
     if shared is None or holdings is None:

@@ -1,10 +1,13 @@
-"""Semaphores across processes: what one process waits for, which other one holds, or could release.
+"""Holders and wakers of semaphores across processes.
 
-A lock of multiprocessing is taken and given back by the same process, which counts that in its own memory (see
-cpython/semaphores.py). So when the semaphore is 0, exactly one process has a count above 0; when none has, its holder has
-ended. Anybody who maps the file of any other semaphore may release it, and nobody else: it has no name any more, or one
-that only the program's own processes know. A semaphore that is 0, though no living process has taken it by its own count,
-and for which all that wait would give it back themselves, was taken by one that has ended, or has never had a permit.
+A multiprocessing lock is taken and released by the same process, which counts this in its own memory
+(cpython/sync/semaphores.py). Three conclusions follow:
+
+- A lock's semaphore is 0: the process with a count above 0 holds it; if there is none, its holder has ended.
+- Any other semaphore can be released by exactly the processes that map its file: the file is unlinked or has a name
+  known only to the program.
+- A semaphore is 0, no live process has counted an acquisition, and all waiting functions would release it themselves: it was
+  taken by a process that has ended, or never had a permit.
 """
 
 from __future__ import annotations
@@ -16,31 +19,33 @@ from ...evidence import replace as changed
 from .forks import Trace
 from .semaphores import KIND, Claim, semaphore_files
 
-_NAMED = 6  # processes that a sentence names
+_NAMED = 6  # processes named in a sentence
 
 
 class Sharers(NamedTuple):
-    """Who has a semaphore."""
+    """The processes that map a semaphore."""
 
-    read: Tuple[int, ...]  # pids of those whose memory was read
-    others: Tuple[int, ...]  # of those who map it and were not read, or not captured
+    read: Tuple[int, ...]  # PIDs of processes whose memory was read
+    others: Tuple[int, ...]  # PIDs of processes that map it and were not read or not captured
     claims: Dict[int, Claim]
-    all_known: bool  # False: there may be more
-    settled: bool  # False: one of them may have taken it without having noted that
+    all_known: bool  # False: there may be more processes
+    settled: bool  # False: a process may have taken it without having counted that yet
 
     @property
     def certain(self) -> bool:
+        """Return whether all processes that map it were read."""
         return self.all_known and not self.others
 
 
 class _Machine(NamedTuple):
-    """What was noted of the processes that were not captured."""
+    """Notes about processes that were not captured."""
 
     beyond: Mapping[str, Any]
     all_known: bool
 
     @classmethod
     def of(cls, noted: Any) -> _Machine:
+        """Return the notes as read from a capture."""
         if not isinstance(noted, dict):
             return cls({}, False)
         beyond = noted.get("beyond")
@@ -48,6 +53,7 @@ class _Machine(NamedTuple):
         return cls(beyond if isinstance(beyond, dict) else {}, complete and isinstance(beyond, dict))
 
     def who_map(self, key: str) -> List[int]:
+        """Return PIDs of processes outside the capture that map a semaphore."""
         pids = self.beyond.get(key.partition(":")[2])
         return [pid for pid in pids if isinstance(pid, int)] if isinstance(pids, list) else []
 
@@ -55,8 +61,11 @@ class _Machine(NamedTuple):
 def with_sharers(
     processes: Sequence[Process], traces: Mapping[int, Trace], maps: Mapping[int, Any], noted: Any
 ) -> List[Process]:
-    """The processes with what is known of their semaphores' holders. ``maps``: lines of /proc/PID/maps, by pid;
-    ``noted``: what a capture noted of all other processes of the machine (see capture/sharers.py), None when it did not."""
+    """Return the processes with the known holders of their semaphores.
+
+    - ``maps``: lines of /proc/PID/maps, by PID
+    - ``noted``: the capture's notes about all other processes of the machine (capture/procfs/sharers.py), or None
+    """
     keys = {pid: set(semaphore_files(lines).values()) for pid, lines in maps.items() if isinstance(lines, list)}
     wanted = {r.key for p in processes for r in p.resources if r.kind == KIND and r.key}
     machine = _Machine.of(noted)
@@ -78,7 +87,7 @@ def _sharers(
         if trace is not None and key in trace.claims:
             claims[process.pid] = trace.claims[key]
             settled = settled and not trace.unsettled
-        if process.pid not in keys or key in keys[process.pid]:  # what it maps is unknown, or it does
+        if process.pid not in keys or key in keys[process.pid]:  # its mappings are unknown, or include the semaphore
             certain = trace is not None and trace.complete and key in trace.claims
             (read if certain else others).append(process.pid)
     return Sharers(tuple(read), tuple(others), claims, machine.all_known, settled)
@@ -101,7 +110,7 @@ def _completed(pid: int, resource: Resource, sharers: Sharers) -> Resource:
         return _signalled(resource, sharers)
     holders = [(other, c) for other, c in sharers.claims.items() if c.taken > 0]
     if len(holders) > 1:
-        return changed(resource, owner_tid=None, owner_basis=None)  # a copy that a plain os.fork made of a count
+        return changed(resource, owner_tid=None, owner_basis=None)  # a plain os.fork has copied the count
     if holders:
         holder, held = holders[0]
         if held.holder is not None:
@@ -117,12 +126,15 @@ def _completed(pid: int, resource: Resource, sharers: Sharers) -> Resource:
 
 
 def _is_signal(claim: Claim) -> bool:
-    """Is the lock used as a signal: given back by one who had not taken it, or waited for by who took it by hand?"""
+    """Return whether a lock is used as a signal.
+
+    It is if a process released it without having taken it, or waits for it after taking it by hand.
+    """
     return claim.taken < 0 or (claim.holder is not None and claim.holder.basis == "inferred")
 
 
 def _without_holder(resource: Resource, sharers: Sharers) -> Resource:
-    """Nobody has it, though it is taken."""
+    """Return a lock that is taken although no process holds it."""
     if not sharers.certain or not sharers.settled:
         return resource
     return changed(
@@ -138,7 +150,7 @@ def _without_holder(resource: Resource, sharers: Sharers) -> Resource:
 
 
 def _signalled(resource: Resource, sharers: Sharers) -> Resource:
-    """A semaphore, or the inner part of a condition, an event, a queue: whoever has it may release it."""
+    """Return a semaphore that any process mapping it may release: a plain one, or part of a condition, event or queue."""
     pids = (*sharers.read, *sharers.others)
     wakers = tuple(Waker("reach", "memory", pid, name="has it in memory") for pid in pids)
     step = f"on this machine only {_listed(pids)} {_have(pids)} it in memory"
@@ -161,7 +173,10 @@ def _signalled(resource: Resource, sharers: Sharers) -> Resource:
 
 
 def _lent(sharers: Sharers) -> Tuple[PythonFrame, ...]:
-    """Where it is waited for by functions that would give it back, when all of them would, and nobody has taken it."""
+    """Return the places that wait for a semaphore and would release it.
+
+    Empty unless all waiting functions would release it and no process has taken it.
+    """
     claims = sharers.claims.values()
     if not (sharers.certain and sharers.settled) or any(c.taken != 0 or c.lent is None for c in claims):
         return ()

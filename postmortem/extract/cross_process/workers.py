@@ -1,6 +1,6 @@
-"""Pools of processes: their workers, and the results that threads wait for.
+"""Process pools: their workers, and the results that threads wait for.
 
-What a worker does is known when its own process has been read: ``with_workers`` puts both sides together.
+``with_workers`` adds what the workers do, once their own processes have been read.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from ..waits.threadwaits import FutexFacts
 
 KIND: Final = "pool-result"
 _POOL_FILES, _QUEUES = multiprocessing("pool"), multiprocessing("queues")
-#: A worker that has no job reads the pipe of jobs, or waits for the lock of those who do.
+#: An idle worker reads the pipe of jobs, or waits for that pipe's lock.
 _TAKES: FrozenSet[WaitKind] = frozenset(("pipe", "semaphore"))
-#: Where a worker takes its next job: (file, function). It is at rest there while its queue's ``get`` runs above.
+#: (file, function) in which a worker takes jobs; it is idle while its queue's ``get`` runs above.
 _LOOPS = (*((file, "worker") for file in _POOL_FILES), ("concurrent/futures/process.py", "_process_worker"))
-#: Seconds by which a worker is younger than the first of its pool when it was started in another one's place: starting
-#: one takes some milliseconds.
+#: Seconds, fixed and per worker, that workers started together may differ in age: starting one takes some milliseconds.
+#: A worker younger than that replaces another one.
 _YOUNGER_S, _START_S = 0.3, 0.05
 
 
@@ -49,7 +49,7 @@ class _Draft(NamedTuple):
 
 
 class WorkerBook:
-    """Collects waits while threads are read; ``resources`` and ``pools`` tell it all."""
+    """A collector of waits for process pools."""
 
     def __init__(self, context: PythonContext) -> None:
         self._python = context.python
@@ -59,7 +59,7 @@ class WorkerBook:
         self._found: Optional[List[ProcessPool]] = None
 
     def wait(self, tid: int, frames: Sequence[Frame]) -> Optional[FutexFacts]:
-        """A thread sleeps on a futex: does it wait for what the workers of a pool are to do?"""
+        """Return the facts of a thread's wait for a pool's result; None if it waits for something else."""
         awaited = awaited_result(self._python.frames, frames)
         if awaited is None or self._pool_number(awaited) is None:
             return None
@@ -69,8 +69,10 @@ class WorkerBook:
         return FutexFacts("condition", draft.ident, "for a result of a pool of processes", "waits")
 
     def joined(self, wait: Wait, frames: Sequence[Frame]) -> Wait:
-        """The wait of a thread, as that for a child where it is in Process.join: of one that a fork server made, only a
-        pipe tells when it ends (Lib/multiprocessing/popen_forkserver.py, poll)."""
+        """Return a wait in Process.join as one for the child.
+
+        Only a pipe signals the end of a fork server's child (Lib/multiprocessing/popen_forkserver.py, poll).
+        """
         if wait.kind not in ("pipe", "event-loop", "process"):
             return wait
         child = started_process(self._python.frames, frames)
@@ -83,11 +85,11 @@ class WorkerBook:
         return self._found
 
     def _pool_number(self, awaited: Awaited) -> Optional[int]:
-        """From 1 on; None when it is no pool of processes."""
+        """Return the pool's number, from 1; None if it is no process pool."""
         return next((n for n, pool in enumerate(self._pools(), 1) if pool.identity == awaited.cache), None)
 
     def _name(self, pool: ProcessPool) -> Optional[str]:
-        """What the program calls a pool that somebody waits for."""
+        """Return the program's name for a pool that is used; None if not found."""
         for address, users in self._used(pool):
             own = [f for f in users if not f.code.filename.endswith(_POOL_FILES)]
             name = self._names.find(lambda value, address=address: value == address, own)  # type: ignore[misc]
@@ -96,7 +98,7 @@ class WorkerBook:
         return None
 
     def _used(self, pool: ProcessPool) -> Iterator[Tuple[int, List[Frame]]]:
-        """(address of the Pool, frames that use it)"""
+        """Yield (address of the Pool, frames that use it)."""
         for draft in self._drafts.values():
             address = pool_of(self._python.frames, draft.awaited.result)
             if draft.awaited.cache == pool.identity and address:
@@ -111,8 +113,11 @@ class WorkerBook:
                     yield pool.owner, state.frames[:20]
 
     def future(self, address: int) -> Optional[FutureFacts]:
-        """Who finishes a future of a ProcessPoolExecutor: the thread that manages it, once a worker has answered; and,
-        when a job cannot be sent, the feeder thread of its queue. None for any other future."""
+        """Return the agents that complete a ProcessPoolExecutor's future; None for any other future.
+
+        - the manager thread, after a worker has answered
+        - the feeder thread of its queue, if a job cannot be sent
+        """
         for number, pool in enumerate(self._pools(), 1):
             if pool.kind != EXECUTOR:
                 continue
@@ -136,6 +141,7 @@ class WorkerBook:
         )
 
     def pools(self) -> Tuple[Pool, ...]:
+        """Return all process pools as evidence."""
         return tuple(self._pool(number, pool) for number, pool in enumerate(self._pools(), 1))
 
     def _pool(self, number: int, pool: ProcessPool) -> Pool:
@@ -156,6 +162,7 @@ class WorkerBook:
         )
 
     def resources(self) -> Tuple[Resource, ...]:
+        """Return the awaited results as resources."""
         return tuple(self._resource(draft) for draft in self._drafts.values())
 
     def _resource(self, draft: _Draft) -> Resource:
@@ -174,7 +181,7 @@ class WorkerBook:
 
 
 def _beyond_first(pool: ProcessPool) -> Optional[int]:
-    """How many of the workers cannot be of those that the pool began with: these have numbers in a row. At least."""
+    """Return the least number of workers started after the pool's first ones, which are numbered consecutively."""
     numbers = [number_of(worker) for worker in pool.workers or ()]
     known = [number for number in numbers if number is not None]
     if not known or pool.limit is None or len(known) < len(numbers):
@@ -186,7 +193,7 @@ def _beyond_first(pool: ProcessPool) -> Optional[int]:
 
 
 def with_workers(processes: Sequence[Process]) -> List[Process]:
-    """What the workers of each pool do, and whether anybody can still bring the results that are waited for."""
+    """Return the processes with the states of their pools' workers, and whether awaited results can still come."""
     by_pid = {p.pid: p for p in processes}
     return [_completed(p, by_pid) if any(q.processes or q.gone for q in p.pools) else p for p in processes]
 
@@ -203,7 +210,7 @@ def _completed(process: Process, by_pid: Mapping[int, Process]) -> Process:
 
 
 def _other_results(process: Process, pools: Sequence[Pool]) -> Iterator[Resource]:
-    """What pools have to bring that no thread waits for by itself: Pool.join waits for all of it."""
+    """Yield pending results that no thread waits for directly, as Pool.join waits for all of them."""
     named = {r.part_of for r in process.resources if r.kind == KIND}
     for pool in pools:
         if pool.pending and pool.id not in named:
@@ -226,7 +233,7 @@ def _with_states(pool: Pool, by_pid: Mapping[int, Process]) -> Pool:
 
 
 def _younger(ages: Sequence[Optional[float]]) -> Optional[int]:
-    """How many workers are younger than the first one by more than it takes to start them all."""
+    """Return the number of workers too young to have been started with the first one; None if ages are unknown."""
     known = [age for age in ages if age is not None]
     if not known or len(known) < len(ages):
         return None
@@ -234,7 +241,7 @@ def _younger(ages: Sequence[Optional[float]]) -> Optional[int]:
 
 
 def is_idle(worker: Process) -> bool:
-    """Does it wait for its next job?"""
+    """Return whether a worker waits for its next job."""
     return _resting(worker) is not None
 
 
@@ -245,7 +252,7 @@ def _resting(worker: Process) -> Optional[Thread]:
     frames = main.python
     depth = next((i for i, f in enumerate(frames) if _in_loop(f)), 0)
     above = frames[depth - 1] if depth else None
-    # a pool may have queues of a class of its own, whose `get` is a library's: joblib's, for instance
+    # a pool may have queues of another class, whose `get` is a library's, for instance joblib's
     rests = (
         above is not None
         and above.function == "get"
@@ -268,10 +275,10 @@ def _with_runners(process: Process, resource: Resource, pool: Pool, by_pid: Mapp
 
 
 def _proof(process: Process, pool: Pool, by_pid: Mapping[int, Process]) -> Tuple[str, ...]:
-    """Why a result that is pending will never come: every part on its way is idle, so it is nowhere. Empty when that is
-    not so, or not known.
+    """Return the reasons why a pending result will never come; empty if it may.
 
-    A read that blocks says that its pipe is empty, and ``_handle_tasks`` waits only while its queue is.
+    All stages are idle, so the result is nowhere: a blocking read shows that its pipe is empty, and ``_handle_tasks``
+    waits only while its queue is.
     """
     threads = {
         t.python[i].function: t

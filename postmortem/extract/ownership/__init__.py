@@ -1,7 +1,7 @@
 """Holders of locks, and agents that could still end a wait.
 
-ownership      the type that all holders have
-threadholders  holders of locks; with ``acquires`` those that only sources tell
-taskholders    holders of asyncio's primitives
-wakers         agents that could end what only code can end
+- ``ownership``: the type that all holders share
+- ``threadholders``: locks that threads hold; ``acquires`` infers from source what memory does not record
+- ``taskholders``: asyncio primitives that tasks hold
+- ``wakers``: agents that could still signal what is waited for
 """

@@ -1,10 +1,13 @@
-"""Who holds a lock that was taken by a plain ``x.acquire()``: read from the sources of the functions that still run.
+"""Inference from source of locks taken by a plain ``x.acquire()``.
 
-Nothing in memory says who called ``acquire``. But a frame very likely holds a lock when it stands at a line of a function
-whose source, before that line, acquires it and does not release it on the way, itself or in a function that it called
-and that has returned (``begin()``, ``hold_log()``); or when it is yet to release a lock that it has not acquired itself
-(``commit()``). These are inferences, and are marked as such. What is taken out of a queue and yet to be put back is held
-in the same way.
+Memory does not record the caller of ``acquire``. A frame very likely holds a lock in either of two cases:
+
+- its function acquires the lock before the current line and does not release it on the way, itself or in a function
+  that it called and that has returned (``begin()``, ``hold_log()``)
+- its function will release a lock that it has not acquired itself (``commit()``)
+
+Both are inferences and are marked as such. An item taken out of a queue and not yet put back is treated in the same
+way.
 """
 
 from __future__ import annotations
@@ -50,20 +53,20 @@ Lines = Callable[[str], Optional[List[str]]]
 Verbs = Mapping[str, bool]
 K = TypeVar("K", bound=Hashable)
 
-#: Methods that take something (True) and that give it back.
+#: Methods that take something (True) or give it back (False).
 LOCKS: Verbs = {"acquire": True, "release": False}
 QUEUES: Verbs = {"get": True, "get_nowait": True, "put": False, "put_nowait": False}
-#: Methods of contextlib.ExitStack by which it takes what is its argument, and gives back all that it has.
+#: Methods of contextlib.ExitStack that enter their argument (True) or leave everything entered (False).
 _STACKS: Verbs = {"enter_context": True, "close": False, "pop_all": False}
 _MOST_FILES = 300
-#: Functions called by a function that called …
+#: Levels of calls followed from a frame's function.
 _DEPTH = 4
-#: Of a method: im_func, im_self (Include/cpython/classobject.h).
+#: Offsets in a method object: im_func, im_self (Include/cpython/classobject.h).
 _FUNC, _SELF = 16, 24
 
 
 def _span(frame: Frame) -> Optional[Span]:
-    """What a frame evaluates; None up to 3.10, and where the program was compiled without columns."""
+    """Return the source span that a frame evaluates; None up to 3.10 or if compiled without columns."""
     place = frame.code.location(frame.lasti)
     if place is None or place.line is None or place.column is None or place.end_column is None:
         return None
@@ -71,14 +74,16 @@ def _span(frame: Frame) -> Optional[Span]:
 
 
 class Event(NamedTuple):
+    """An acquisition or release on one line."""
+
     line: int
     what: int  # address of the lock or queue
-    taken: bool  # else given back
-    sure: bool = True  # False: it may have been tried in vain
+    taken: bool  # False: given back
+    sure: bool = True  # False: the attempt may have failed
 
 
 def outstanding(events: Iterable[Tuple[int, K, bool]]) -> List[Tuple[int, K]]:
-    """(line, what) of all that was taken, in its order, and not given back."""
+    """Return (line, object) of everything taken and not given back, in the order of acquisition."""
     held: List[Tuple[int, K]] = []
     for line, what, taken in events:
         if taken:
@@ -89,7 +94,7 @@ def outstanding(events: Iterable[Tuple[int, K, bool]]) -> List[Tuple[int, K]]:
 
 
 class _Scope:
-    """What names mean: in a frame, or in a function that was called with known arguments."""
+    """Name resolution in a frame, or in a function called with known arguments."""
 
     def __init__(self, frames: Frames, named: Callable[[str], Optional[int]], namespace: Optional[int]) -> None:
         self._objects = frames.objects
@@ -97,7 +102,7 @@ class _Scope:
         self._namespace = namespace
 
     def resolve(self, path: Tuple[str, ...]) -> Optional[int]:
-        """The object that a dotted name means: a local or a global, then attributes."""
+        """Return the object that a dotted name refers to (local or global, then attributes); None if unresolved."""
         value = self._named(path[0])
         try:
             if value is None and self._namespace:
@@ -118,14 +123,21 @@ class _Parsed(NamedTuple):
 
 
 class Acquires:
-    """Answers for frames; every source file is parsed once, every place in it looked at once: threads are many, the
-    lines where they stand are few."""
+    """Locks and queues that frames have acquired, according to their source.
+
+    Each source file is parsed once, and each place in it analysed once: threads are many, the lines where they stand
+    few.
+    """
 
     def __init__(
         self, frames: Frames, lines: Lines, files: Iterable[str] = (), parsed: Optional[_Parsed] = None
     ) -> None:
-        """``files``: those of the program, in which functions that acquire on behalf of their callers are looked for: not
-        those of the standard library, whose helpers guard what is theirs. ``parsed``: what another one has read already."""
+        """Create an analysis.
+
+        - ``files``: the program's files, searched for functions that acquire for their callers; those of the standard
+          library are left out, since their helpers guard their own objects
+        - ``parsed``: results shared with another analysis
+        """
         self._frames = frames
         self._lines = lines
         self._parsed = parsed if parsed is not None else _Parsed({}, {})
@@ -133,24 +145,25 @@ class Acquires:
         self._files = tuple(f for f in dict.fromkeys(files) if not is_stdlib(f))[:_MOST_FILES]
 
     def among(self, files: Iterable[str]) -> Acquires:
-        """The same with other files of the program."""
+        """Return an analysis of other files that shares what is parsed."""
         return Acquires(self._frames, self._lines, files, self._parsed)
 
     def source(self, file: str) -> Source:
+        """Return the parsed source of a file."""
         sources = self._parsed.sources
         if file not in sources:
             sources[file] = parse(self._lines(file))
         return sources[file]
 
     def function(self, frame: Frame) -> Optional[Function]:
-        """The source of a frame's function; None where it is not at hand."""
+        """Return the source of a frame's function; None if unavailable."""
         line = frame.line
         return None if line is None else function_at(self.source(frame.code.filename), frame.function, line)
 
     # ------------------------------------------------------------------ answers
 
     def of(self, frame: Frame, verbs: Verbs = LOCKS) -> List[Tuple[int, int]]:
-        """(line, address) of what the function of a frame has acquired, and not released, before its current line."""
+        """Return (line, address) of what a frame's function acquired before its current line and still holds."""
         if not self._concerns(frame, verbs):
             return []
         scope, events = self._scope(frame), []
@@ -158,25 +171,30 @@ class Acquires:
         sites = self._now(frame) if before else []
         now = {event.what for event in self._events(scope, sites, verbs, 0) if event.taken}
         for event in self._events(scope, before, verbs, _DEPTH):
-            if event.sure or event.what not in now:  # whoever waits for it now has tried in vain before
+            if event.sure or event.what not in now:  # a thread that waits for it now has failed to take it before
                 events.append(event[:3])
         return outstanding(events)
 
     def released(self, frame: Frame) -> Iterator[int]:
-        """Addresses of what the function of a frame has released before its current line, whatever came after."""
+        """Yield addresses of what a frame's function released before its current line, even if taken again later."""
         for event in self._events(self._scope(frame), self._before(frame), LOCKS, 0):
             if not event.taken:
                 yield event.what
 
     def given_back(self, frame: Frame) -> Set[int]:
-        """Addresses of what the function of a frame releases in its current line or behind it, itself or in functions that
-        it calls, whether or not it has it yet: to whoever waits there to take it, it is no signal."""
+        """Return addresses of what a frame's function releases at or after its current line.
+
+        Releases in functions that it calls count, whether or not it holds the object yet. A thread that waits here
+        to take such an object does not use it as a signal.
+        """
         sites = self._from(frame) if self._concerns(frame, LOCKS) else []
         return {event.what for event in self._events(self._scope(frame), sites, LOCKS, _DEPTH) if not event.taken}
 
     def pending(self, frame: Frame, verbs: Verbs = LOCKS) -> Set[int]:
-        """Addresses of what the function of a frame is yet to give back, without taking it before that. Of locks only
-        what it does itself counts: what it will call next may as well take before it gives."""
+        """Return addresses of what a frame's function will give back without taking it first.
+
+        Only its own calls count for locks: a function called later may take a lock before giving it back.
+        """
         function = self.function(frame) if self._concerns(frame, verbs) else None
         if function is None or frame.line is None:
             return set()
@@ -190,7 +208,7 @@ class Acquires:
         return {what for what, pending in found.items() if pending}
 
     def entered(self, manager: int, verbs: Verbs = LOCKS) -> List[int]:
-        """Addresses of what the ``__enter__`` of a context manager takes and keeps, and its ``__exit__`` gives back."""
+        """Return addresses of what a context manager's ``__enter__`` takes and keeps and its ``__exit__`` gives back."""
         taken = [event.what for event in self._method(manager, "__enter__", verbs) if event.taken]
         back = {event.what for event in self._method(manager, "__exit__", verbs) if not event.taken} if taken else ()
         return [what for what in taken if what in back]
@@ -201,8 +219,11 @@ class Acquires:
             yield from self._kept(*called, verbs, _DEPTH)
 
     def unread(self, frame: Frame) -> bool:
-        """Might its function have acquired something, for all that is known of it? Its source may not be at hand; or, where
-        columns are not known, the line where it stands takes something first and then does something else."""
+        """Return whether a frame's function may have acquired something that its source does not show.
+
+        True if its source is unavailable although it names ``acquire``, or if columns are unknown and the current line
+        takes something before doing something else.
+        """
         if not self._concerns(frame, LOCKS):
             return False
         if self.function(frame) is None:
@@ -212,7 +233,7 @@ class Acquires:
         return any((first.end, first.end_column) <= other[:2] for first in takes for other in now)
 
     def passes_on(self, frame: Frame, name: str) -> List[int]:
-        """Addresses of the objects whose method of this name a frame's function hands to others, instead of calling it."""
+        """Return the objects whose method of this name a frame's function passes on without calling it."""
         function = self.function(frame) if name in frame.code.used_names() else None
         paths = named_methods(function, name) if function is not None else ()
         return [value for value in map(self._scope(frame).resolve, paths) if value is not None]
@@ -220,14 +241,14 @@ class Acquires:
     # ------------------------------------------------------------------ syntax
 
     def _concerns(self, frame: Frame, verbs: Verbs) -> bool:
-        """Others need not have their source looked at."""
+        """Return whether a frame's function uses any of these methods; the source of others is not analysed."""
         if frame.code.filename.endswith(MACHINERY):
             return False
         used = frame.code.used_names()
         return any(verb in used for verb in (*verbs, "enter_context")) or not self._helping(verbs).isdisjoint(used)
 
     def _helping(self, verbs: Verbs) -> Set[str]:
-        """Names of functions of the program that take or give back something, or that call one that does."""
+        """Return names of the program's functions that take or give back something, directly or through calls."""
         known = self._helpers.get(verbs is LOCKS)
         if known is None:
             calls = [
@@ -249,7 +270,7 @@ class Acquires:
         return self._known(frame, False)
 
     def _now(self, frame: Frame) -> List[CallSite]:
-        """The calls that it makes now: without columns, all those of the line where it stands."""
+        """Return the calls of the current expression; without columns, all calls of the current line."""
         line, span = frame.line or 0, _span(frame)
         sites = [site for site in self._from(frame) if site.line <= line <= site.end]
         return [site for site in sites if (site.line, site.column) < span.end] if span else sites
@@ -288,20 +309,20 @@ class Acquires:
                 yield from self._within(scope, site, verbs, depth)
 
     def _is_own(self, value: int) -> bool:
-        """Is it a lock, semaphore or queue itself, rather than something of the program's with such a method?"""
+        """Return whether an object is a lock, semaphore or queue, rather than a program's class with such a method."""
         objects = self._frames.objects
         name = objects.type_name(value) or ""
         kinds = ("Lock", "Condition", "Semaphore", "Queue", "SemLock", "_multiprocessing.SemLock")
         return name in ("_thread.lock", "_thread.RLock") or any(objects.is_instance(value, kind) for kind in kinds)
 
     def _within(self, scope: _Scope, site: CallSite, verbs: Verbs, depth: int) -> Iterator[Event]:
-        """What a function that was called, and has returned, took and kept, or gave back."""
+        """Yield what a function that was called and has returned took and kept, or gave back."""
         called = self._callee(scope, site)
         for event in self._kept(*called, verbs, depth) if called is not None else ():
             yield event._replace(line=site.line)
 
     def _kept(self, scope: _Scope, function: Function, verbs: Verbs, depth: int) -> Iterator[Event]:
-        """What a whole run of a function comes to."""
+        """Yield the net effect of a complete run of a function."""
         events = [e[:3] for e in self._events(scope, calls_before(function), verbs, depth - 1)]
         kept = {what for _line, what in outstanding(events)}
         for what in dict.fromkeys(what for _line, what, _taken in events):
@@ -310,7 +331,7 @@ class Acquires:
                 yield Event(0, what, what in kept)
 
     def _callee(self, scope: _Scope, site: CallSite) -> Optional[Tuple[_Scope, Function]]:
-        """The function that a call means, and what its parameters are bound to."""
+        """Return the function that a call refers to and the values of its parameters; None if unresolved."""
         receiver = scope.resolve(site.path) if site.path else None
         if site.path and receiver is None:
             return None
@@ -322,7 +343,7 @@ class Acquires:
     def _bound(
         self, called: Optional[int], receiver: Optional[int], arguments: List[Optional[int]]
     ) -> Optional[Tuple[_Scope, Function]]:
-        """A function object, or a method: its source, and its parameters' values."""
+        """Return the source of a function or method object and the values of its parameters; None if unavailable."""
         frames, objects = self._frames, self._frames.objects
         try:
             if called is not None and objects.type_name(called) == "method":
@@ -330,7 +351,7 @@ class Acquires:
             if called is None or objects.type_name(called) != "function":
                 return None
             code = frames.codes.get(objects.memory.u64(called + objects.layout.func_code))
-            # before 3.10 the globals lie behind the code (Include/cpython/funcobject.h)
+            # before 3.10 the globals follow the code (Include/cpython/funcobject.h)
             namespace = objects.field(called, 16 if objects.layout.func_code - objects.layout.ob_extra > 16 else 24)
         except (Fault, NotThat):
             return None

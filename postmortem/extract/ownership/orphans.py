@@ -1,7 +1,10 @@
-"""Locks that nobody who is there can have: where the program takes them by hand, and may leave without giving them back.
+"""Locks that no live thread can hold, and the places where the program may have left them locked.
 
-That nobody holds a plain lock cannot be read, for it records no owner. It can be made likely: every thread's stack was read
-to its end, none has it in a `with`, and the source of every function on them that acquires anything was looked at.
+A plain lock records no owner, so the absence of a holder is only likely. It is concluded when:
+
+- every thread's stack was read completely
+- no `with` on a stack holds the lock
+- the source of every function on the stacks that acquires anything was analysed
 """
 
 from __future__ import annotations
@@ -17,37 +20,38 @@ from ..sourcecode.callsites import CallSite, calls_before, dotted
 from .acquires import Acquires
 
 _MOST_PLACES = 8
-#: Decorators that make a generator a context manager: `with` slots lead to those.
+#: Decorators that turn a generator into a context manager; those are found through `with` slots.
 _MANAGERS = (("contextmanager",), ("asynccontextmanager",))
 
 
 class LockUser(NamedTuple):
-    """A function of the program that does something by hand with a lock of the name in question."""
+    """A function of the program that acquires or releases a lock of a given name by hand."""
 
     file: str
-    owner: Optional[str]  # class that it is a method of
+    owner: Optional[str]  # class of the method
     function: Union[ast.FunctionDef, ast.AsyncFunctionDef]
-    sites: List[CallSite]  # the calls on that lock
+    sites: List[CallSite]  # the calls on the lock
 
     @property
     def taken(self) -> Optional[int]:
-        """The line where it acquires it."""
+        """Return the line of the acquisition; None if there is none."""
         return next((site.line for site in self.sites if site.name == "acquire"), None)
 
     @property
     def gives_back(self) -> bool:
+        """Return whether the function releases the lock."""
         return any(site.name == "release" for site in self.sites)
 
     @property
     def keeps(self) -> bool:
-        """Is it still held when the function has returned, or while its caller has the generator?"""
+        """Return whether the lock stays held after the function returns or while its generator is suspended."""
         managers = any(dotted(d)[-1:] in _MANAGERS for d in self.function.decorator_list)
         yields = any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(self.function))
         return self.taken is not None and (not self.gives_back or (yields and not managers))
 
     @property
     def loses(self) -> bool:
-        """Does it give back what it takes, but in no `finally`: may what it does in between leave it?"""
+        """Return whether the function releases what it takes, but not in a `finally`: an exception may skip it."""
         certain = {
             (inner.lineno, inner.col_offset)
             for node in ast.walk(self.function)
@@ -61,13 +65,15 @@ class LockUser(NamedTuple):
 
 
 class Orphans:
+    """Places in the program that explain a lock without a holder."""
+
     def __init__(self, python: Python, threads: Mapping[int, ThreadState], acquires: Acquires) -> None:
         self._python = python
         self._threads = threads
         self._acquires = acquires
 
     def accounts(self, name: str, users: Sequence[Frame]) -> Tuple[str, ...]:
-        """Why none of the threads holds a lock of this name; empty when one may, for all that is known."""
+        """Return the reasons why no thread holds a lock of this name; empty if one may."""
         if not self._python.all_threads or self._python.finalizing:
             return ()
         stacks = [self._own(state.frames) for state in self._threads.values()]
@@ -83,8 +89,10 @@ class Orphans:
         )
 
     def taken_at(self, name: str, users: Sequence[Frame]) -> Tuple[PythonFrame, ...]:
-        """Where a lock of this name is taken by a function that also gives it back, unless an exception or a return comes
-        in between; where there is none, those that leave the giving back to others."""
+        """Return the places that acquire a lock of this name and may skip its release.
+
+        These are functions whose release is not in a `finally`; if there are none, all functions that acquire it.
+        """
         known = list(self._users(name, users))
         found = [user for user in known if user.loses] or [user for user in known if user.taken is not None]
         return tuple(
@@ -95,7 +103,7 @@ class Orphans:
         )
 
     def released_at(self, name: str, users: Sequence[Frame]) -> Tuple[PythonFrame, ...]:
-        """Functions that give back a lock of this name which they have not taken: it may be a gate that others open."""
+        """Return functions that release a lock of this name without acquiring it: it may be a gate that they open."""
         found = [user for user in self._users(name, users) if user.gives_back and user.taken is None]
         lines = [(u, next(site.line for site in u.sites if site.name == "release")) for u in found[:_MOST_PLACES]]
         return tuple(
@@ -108,7 +116,7 @@ class Orphans:
         return [frame for frame in frames if not frame.code.filename.endswith(MACHINERY)]
 
     def _users(self, name: str, users: Sequence[Frame]) -> Iterator[LockUser]:
-        """In the files of those who want it, and of everyone else on the stacks."""
+        """Yield the functions that use the lock, from the files of its users and of all stacks."""
         owner, _dot, called = name.rpartition(".")
         everyone = [frame for state in self._threads.values() for frame in state.frames]
         sources = {
@@ -122,7 +130,7 @@ class Orphans:
                     continue
                 of = source.owners.get(id(function))
                 sites = [site for site in calls_before(function) if site.path and site.path[-1] == called]
-                if is_class and of != owner:  # what another class calls so is its own
+                if is_class and of != owner:  # the same name in another class is another lock
                     sites = [site for site in sites if site.path != ("self", called)]
                 if sites:
                     yield LockUser(file, of, function, sites)

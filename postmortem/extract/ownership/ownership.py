@@ -1,4 +1,4 @@
-"""Ownership: an agent has a lock, a permit of a semaphore, or something that it is to give back."""
+"""Ownership of a lock, a semaphore's permit or an item that must be given back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...evidence.vocabulary import OwnerBasis
 
 
 class Acquired(NamedTuple):
-    """The place where something was acquired."""
+    """A place of acquisition."""
 
     frame: Frame
     depth: int  # of the frame, 0 = most recent call
@@ -18,7 +18,10 @@ class Acquired(NamedTuple):
 
 
 class Ownership(NamedTuple):
-    """A thread or task has something; ``acquired_at`` is None if only the thing's own record says so."""
+    """A thing held by a thread or task.
+
+    ``acquired_at`` is None if only the thing's own record names the holder.
+    """
 
     thing: int  # address of the lock, semaphore or queue
     agent: int  # tid of a thread, or address of a task
@@ -26,12 +29,15 @@ class Ownership(NamedTuple):
     acquired_at: Optional[Acquired] = None
 
     def place(self, shown: Callable[[Frame], PythonFrame]) -> Optional[PythonFrame]:
-        """Return the place of acquisition; None if unknown. ``shown``: converts a frame."""
+        """Return the place of acquisition; None if unknown.
+
+        ``shown`` converts a frame.
+        """
         at = self.acquired_at
         return shown(at.frame).at(at.line or at.frame.line) if at is not None else None
 
     def held(self, resource: str, shown: Callable[[Frame], PythonFrame]) -> Optional[HeldLock]:
-        """Return it as evidence; None if no frame accounts for it."""
+        """Return the ownership as evidence; None if no frame accounts for it."""
         place, at = self.place(shown), self.acquired_at
         return HeldLock(resource, place, at.depth, self.basis) if place is not None and at is not None else None
 

@@ -1,4 +1,4 @@
-"""Thread pools, and who could end a wait for a future of theirs."""
+"""Thread pools, and the threads that could complete their futures."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from ...frameworks.executors import ThreadPool, WorkItem, running_item, thread_p
 from ..process.context import PythonContext
 
 KIND: Final = "ThreadPoolExecutor"
-#: Future._state of those that nobody waits for any more (Lib/concurrent/futures/_base.py).
+#: Values of Future._state that end every wait (Lib/concurrent/futures/_base.py).
 _OVER = ("FINISHED", "CANCELLED", "CANCELLED_AND_NOTIFIED")
 
 
 class FutureFacts(NamedTuple):
+    """A future and the agents that could complete it."""
+
     what: str  # "Future of Sizer.measure, queued in ThreadPoolExecutor size"
     state: Optional[str]  # "pending", "running", "finished", …
     wakers: Tuple[Waker, ...]
@@ -26,12 +28,15 @@ class Pools:
     """The thread pools of one process."""
 
     def __init__(self, context: PythonContext, *beside: Callable[[int], Optional[FutureFacts]]) -> None:
-        """``beside``: who knows who finishes a future that no thread pool knows, in the order in which they are asked."""
+        """Create a reader of pools.
+
+        ``beside``: look-ups for futures that belong to no thread pool, tried in order.
+        """
         self._python = context.python
         self._table, self._threads = context.threads, context.threads.states
         self._beside = beside
         self._found: Optional[List[ThreadPool]] = None
-        self._running: Dict[int, Tuple[int, WorkItem]] = {}  # future → who runs it
+        self._running: Dict[int, Tuple[int, WorkItem]] = {}  # future → its runner
 
     def _read(self) -> List[ThreadPool]:
         if self._found is None:
@@ -46,15 +51,17 @@ class Pools:
     # ------------------------------------------------------------------ pools
 
     def evidence(self) -> Tuple[Pool, ...]:
+        """Return all pools as evidence."""
         return tuple(self._pool(number, pool) for number, pool in enumerate(self._read(), 1))
 
     def of_queue(self, queue: int) -> Optional[str]:
-        """What people call the pool whose queue of jobs this is."""
+        """Return the label of the pool with this queue of jobs; None if there is none."""
         found = next((p for p in self._read() if p.queue == queue), None)
         return self.label(found) if found is not None else None
 
     @staticmethod
     def label(pool: ThreadPool) -> str:
+        """Return the name of a pool in reports."""
         return f"{KIND} {pool.name}" if pool.name else KIND
 
     def _pool(self, number: int, pool: ThreadPool) -> Pool:
@@ -76,7 +83,7 @@ class Pools:
         )
 
     def workers(self, pool: ThreadPool) -> Tuple[int, ...]:
-        """The threads that take jobs from its queue."""
+        """Return the threads that take jobs from a pool's queue."""
         found = []
         for tid in sorted(self._threads):
             frame = worker_frame(self._threads[tid].frames)
@@ -90,7 +97,7 @@ class Pools:
     # ------------------------------------------------------------------ futures
 
     def future(self, address: int) -> FutureFacts:
-        """What a future is, and who could finish it."""
+        """Return a future's description and the agents that could complete it."""
         pools = self._read()
         state = self._state(address)
         if address in self._running:
@@ -107,7 +114,7 @@ class Pools:
         return FutureFacts(what, state, (), None, ())
 
     def several(self, addresses: Iterable[int]) -> FutureFacts:
-        """Of a wait for several futures: whoever could finish one that is not over."""
+        """Return the facts of a wait for several futures: agents that could complete a pending one."""
         found = sorted((self.future(address) for address in addresses), key=lambda facts: facts.what)
         pending = [facts for facts in found if (facts.state or "").upper() not in _OVER]
         closed = True if pending and all(facts.closed for facts in pending) else None
@@ -134,7 +141,7 @@ class Pools:
         return FutureFacts(what, state, (waker,), True, (f"{name} runs the work item whose future this is",))
 
     def _job_frame(self, tid: int) -> Optional[PythonFrame]:
-        """Where it entered the job: the frame above the pool's own."""
+        """Return the frame of the job, directly above the pool's own; None if there is none."""
         frames = self._threads[tid].frames
         depth = next((i for i, f in enumerate(frames) if f.code.filename.endswith("concurrent/futures/thread.py")), 0)
         if not depth:
@@ -145,7 +152,10 @@ class Pools:
         )
 
     def _queued(self, pool: ThreadPool, place: int, item: WorkItem, state: Optional[str]) -> FutureFacts:
-        """Only a worker of its pool takes it; a pool that has all its workers starts no more."""
+        """Return the facts of a queued future.
+
+        Only a worker of its pool can take it; a pool with all its workers starts no more.
+        """
         label, workers = self.label(pool), self.workers(pool)
         full = (
             pool.limit is not None

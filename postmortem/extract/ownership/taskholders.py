@@ -1,7 +1,7 @@
-"""Which tasks hold asyncio's locks, and permits of its semaphores.
+"""Holders of asyncio's locks and semaphore permits.
 
-``async with`` leaves the lock's ``__aexit__`` on the frame of the coroutine, as `with` does on a function's, for as long
-as its body runs. Who called ``await lock.acquire()`` is inferred from the source, as with threads (``acquires``).
+``async with`` keeps the lock's ``__aexit__`` on the coroutine's frame while its body runs, as `with` does on a
+function's. An ``await lock.acquire()`` is inferred from source, as for threads (``acquires``).
 """
 
 from __future__ import annotations
@@ -20,25 +20,28 @@ from .ownership import Acquired, Ownership
 
 _LOCKS = "asyncio/locks.py"
 _BACKENDS = (_LOCKS, "anyio/_backends/_asyncio.py", "anyio/_core/_synchronization.py")
-#: Frames of a task that are searched for `async with`: real code nests a few dozens at most.
+#: Frames searched per task for `async with`: real code nests a few dozen at most.
 _MAX_SEARCHED = 200
 
 
 class TaskHolders:
-    """Holders of asyncio's primitives: ``read`` each interpreter's tasks, then ask."""
+    """Holders of asyncio's primitives; call ``read`` for each interpreter first."""
 
     def __init__(self, context: PythonContext) -> None:
         self._python = context.python
         self._locks = context.python.locks
         self._acquires = context.acquires
-        self._claims: Dict[int, List[Ownership]] = {}  # by the primitive
-        self._of: Dict[int, List[Ownership]] = {}  # by the task
+        self._claims: Dict[int, List[Ownership]] = {}  # by primitive
+        self._of: Dict[int, List[Ownership]] = {}  # by task
         self._primitives: Dict[int, Primitive] = {}
         self._tasks = 0
-        self._unread = False  # might a function have acquired something by hand, for all that is known of it?
+        self._unread = False  # whether a function may have acquired something that its source does not show
 
     def read(self, states: Sequence[TaskState], awaiting: Awaiting) -> None:
-        """The tasks of one interpreter. Those that run are on a thread's stack below what they have called."""
+        """Read the tasks of one interpreter.
+
+        The frames of a running task are taken from its thread's stack, with the functions that it has called.
+        """
         stacks = [(state.address, self._stack(state)) for state in states if state.state in ("pending", "running")]
         self._tasks += len(stacks)
         for task, frames in stacks:
@@ -78,14 +81,14 @@ class TaskHolders:
                 continue
             for entered in self._locks.entered(frame):
                 if entered.line is None:
-                    continue  # of a lock that it still waits for: no handler keeps its slot yet
+                    continue  # it still waits for the lock: no handler occupies the slot yet
                 primitive = _lockable(awaiting, entered.manager)
                 if primitive is not None and not self._given_up(primitive, frames[:depth], awaiting):
                     at = Acquired(frame, depth, entered.line)
                     yield primitive, Ownership(primitive.address, task, "with-slot", at)
 
     def _given_up(self, primitive: Primitive, above: Sequence[Frame], awaiting: Awaiting) -> bool:
-        """`async with condition: await condition.wait()` keeps the slot while the lock is not held."""
+        """Return whether `condition.wait()` has released the lock while `async with condition` keeps the slot."""
         for frame in above:
             if frame.is_in("wait", _LOCKS):
                 condition = awaiting.primitives.at(self._python.frames.local(frame, "self"))
@@ -94,7 +97,7 @@ class TaskHolders:
         return False
 
     def _unowned(self, states: Sequence[TaskState], awaiting: Awaiting) -> List[int]:
-        """Locked locks that tasks wait for and nobody claims."""
+        """Return locked locks that tasks wait for and no task is known to hold."""
         found = {}
         for state in states:
             for frame in state.frames[:2]:
@@ -119,7 +122,7 @@ class TaskHolders:
     # ------------------------------------------------------------------ answers
 
     def nobody(self, lock: Primitive) -> Tuple[str, ...]:
-        """Why no task has a locked lock; empty when one may, for all that is known."""
+        """Return the reasons why no task holds a locked lock; empty if one may."""
         if not lock.locked or self._claims.get(lock.address) or self._unread:
             return ()
         return (
@@ -128,11 +131,11 @@ class TaskHolders:
         )
 
     def taken_at(self, name: str, users: Sequence[Frame]) -> Tuple[PythonFrame, ...]:
-        """Where the program takes a lock of this name by hand."""
+        """Return the places where the program acquires a lock of this name by hand."""
         return Orphans(self._python, {}, self._acquires).taken_at(name, users)
 
     def of(self, task: int) -> Tuple[Tuple[Primitive, Ownership], ...]:
-        """What a task holds, for sure or by its source."""
+        """Return what a task holds, by `async with` or inferred from source."""
         found = ((self._primitives[claim.thing], claim) for claim in self._of.get(task, ()))
         return tuple(
             (primitive, claim)
@@ -141,16 +144,17 @@ class TaskHolders:
         )
 
     def claims(self, primitive: int) -> Tuple[Ownership, ...]:
+        """Return all known holders of a primitive."""
         return tuple(self._claims.get(primitive, ()))
 
     def owner(self, lock: Primitive) -> Optional[Ownership]:
-        """The only task that has a lock; None when it is free, or several seem to have it."""
+        """Return the only holder of a lock; None if it is free or several seem to hold it."""
         claims = self._claims.get(lock.address, [])
         return claims[0] if lock.locked and len({claim.agent for claim in claims}) == 1 else None
 
 
 def _lockable(awaiting: Awaiting, address: int) -> Optional[Primitive]:
-    """The lock or semaphore at an address, looking through a Condition."""
+    """Return the lock or semaphore at an address, or the lock of a Condition; None for anything else."""
     found = awaiting.primitives.at(address)
     if found is not None and found.kind == "condition":
         found = awaiting.primitives.at(found.inner)

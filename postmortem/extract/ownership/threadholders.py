@@ -1,4 +1,4 @@
-"""Who holds what: from the `with` slots of frames, from what RLocks record, and, where neither says it, from source."""
+"""Holders of locks, from the `with` slots of frames, the records of RLocks and, failing these, from source."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .acquires import LOCKS, QUEUES
 from .ownership import Acquired, Ownership
 
 _THREADING = "threading.py"
-#: Frames of a thread that are searched for `with` statements: real code nests a few hundred at most.
+#: Frames searched per thread for `with` statements: real code nests a few hundred at most.
 _MAX_SEARCHED = 1_000
 _MAX_LOCALS = 50
 
 
 class Wanted(NamedTuple):
-    """What threads wait for, by address."""
+    """Addresses of what threads wait for."""
 
     states: Mapping[int, LockState]
     permits: Set[int]  # semaphores and queues
@@ -28,13 +28,13 @@ class Wanted(NamedTuple):
 
 
 class Holdings(NamedTuple):
-    """What threads hold.
+    """Everything that threads hold.
 
     - ``owners``: by lock
-    - ``gone``: locks whose record names a thread that has ended
-    - ``permits``: by semaphore, queue or condition: permits, and items that are to be put back
-    - ``held``: all that a frame accounts for, the most recent call first
-    - ``kept``: locks that `with` statements hold, each with its frame
+    - ``gone``: locks that record a thread that has ended
+    - ``permits``: by semaphore, queue or condition: permits, and items to be put back
+    - ``held``: everything that a frame accounts for
+    - ``kept``: locks held by `with` statements, each with its frame
     """
 
     owners: Mapping[int, Ownership]
@@ -69,6 +69,7 @@ class ThreadHolders:
         self._kept: List[Tuple[LockState, Frame]] = []
 
     def find(self, wanted: Wanted, suspended: Suspended) -> Holdings:
+        """Return what threads and their suspended coroutines hold."""
         permits, conditions = wanted.permits, wanted.conditions
         for tid in sorted(self._threads):
             self._claim(tid, self._threads[tid].frames[:_MAX_SEARCHED], permits)
@@ -82,7 +83,7 @@ class ThreadHolders:
         by_permit = {address: tuple(self._claims.get(address, ())) for address in owned}
         for (
             claims
-        ) in by_permit.values():  # each frame's is a permit of its own: whoever enters a semaphore twice has two
+        ) in by_permit.values():  # each frame counts as one permit: a thread that enters a semaphore twice holds two
             self._held.extend(claims)
         return Holdings(self._owners, frozenset(self._gone), by_permit, self._held, self._kept)
 
@@ -101,7 +102,7 @@ class ThreadHolders:
     # ------------------------------------------------------------------ what is certain
 
     def _settle_locks(self, states: Mapping[int, LockState], wanted: Set[int]) -> Dict[int, List[Ownership]]:
-        """Returns the claims that may have been given up for a while."""
+        """Settle the owners of locks; return the claims that may have been released temporarily."""
         certain = self._python.all_threads and not self._python.finalizing
         doubted: Dict[int, List[Ownership]] = {}
         for address, lock in states.items():
@@ -120,9 +121,14 @@ class ThreadHolders:
         return doubted
 
     def _record(self, address: int, owner: int, claims: Sequence[Ownership]) -> None:
-        """An ident is used again once its thread has ended, unless it is the main thread's: where none of the owner's
-        functions accounts for what the record says, it may be somebody else's record; so it may where the owner is a
-        thread of C's that runs no Python at the moment."""
+        """Add the owner that a lock records.
+
+        An ident is reused after its thread has ended, except the main thread's. The owner is therefore only inferred
+        when:
+
+        - no function of the thread accounts for the record, and it is not the main thread
+        - the thread currently runs no Python code
+        """
         state = self._threads.get(owner)
         if state is None:
             self._owners[address] = Ownership(address, owner, "inferred")
@@ -141,7 +147,10 @@ class ThreadHolders:
             self._owners[address] = Ownership(address, owner, "recorded" if main else "inferred")
 
     def _claim(self, tid: int, frames: Sequence[Frame], permits: Set[int], below: int = 0) -> None:
-        """``below``: how many frames of the thread lie above these."""
+        """Collect what a thread's `with` statements hold.
+
+        ``below``: number of the thread's frames above these.
+        """
         for depth, frame in enumerate(frames, below):
             for entered in self._locks.entered(frame):
                 lock = self._locks.at(entered.manager)
@@ -156,7 +165,7 @@ class ThreadHolders:
                 self._claims.setdefault(what, []).append(claim)
 
     def _given_up(self, lock: LockState, above: Sequence[Frame]) -> bool:
-        """`with condition: condition.wait()` keeps the `with` slot while the lock is not held."""
+        """Return whether `condition.wait()` has released the lock while `with condition` keeps the slot."""
         for frame in above:
             if frame.function == "wait" and frame.code.filename.endswith(_THREADING):
                 condition = self._python.frames.local(frame, "self")
@@ -166,14 +175,19 @@ class ThreadHolders:
         return False
 
     def _doubtful(self, claim: Ownership) -> bool:
-        """May the body of the `with` have let go of the lock for a while? When it, or what it calls, releases that very
-        lock by hand, or enters a context manager that releases something, the slot proves nothing."""
+        """Return whether the body of a `with` may have released the lock temporarily.
+
+        The slot proves nothing if the body, or a function that it calls, does one of these:
+
+        - release the lock by hand, or pass on its `release` method
+        - enter a context manager that releases something, or run the exit of one that takes the lock again
+        """
         at = claim.acquired_at
         for frame in [*self._threads[claim.agent].frames[: at.depth + 1], at.frame] if at is not None else ():
             if frame.code.filename.endswith(_THREADING):
                 continue
             if frame.function in ("__exit__", "__aexit__") and at is not None and frame is not at.frame:
-                return True  # it takes again what it had let go
+                return True  # it takes the released lock again
             if claim.thing in map(self._lock, self._releasable(frame)):
                 return True
             if any(self._locks.enter_uses(manager, "release") for manager, _line in self._locks.managers(frame)):
@@ -181,21 +195,21 @@ class ThreadHolders:
         return False
 
     def _releasable(self, frame: Frame) -> Iterator[int]:
-        """What the function of a frame has released by hand, and what others may, to whom it gives the method `release`."""
+        """Yield what a frame's function has released by hand, and objects whose `release` method it has passed on."""
         if "release" in frame.code.used_names():
             yield from self._acquires.released(frame)
             yield from self._acquires.passes_on(frame, "release")
         yield from self._locks.methods(frame, "release")
 
     def _lock(self, address: int) -> Optional[int]:
-        """The lock behind an object: itself, or that of a Condition."""
+        """Return the lock that an object is or, for a Condition, contains; None if it is neither."""
         found = self._locks.at(address)
         return found.address if found is not None else None
 
     # ------------------------------------------------------------------ what is inferred
 
     def _infer(self, unowned: Set[int], permits: Set[int]) -> None:
-        """Owners of wanted locks that no `with` and no record names: functions still running that acquired them."""
+        """Infer owners of wanted locks, permits and items that neither a `with` nor a record names."""
         claims: Dict[int, List[Ownership]] = {}
         for tid in sorted(self._threads):
             for depth, frame in enumerate(self._threads[tid].frames[:_MAX_SEARCHED]):
@@ -217,14 +231,20 @@ class ThreadHolders:
                 self._own(address, found, "inferred")
 
     def _others_may(self, tids: Set[int]) -> bool:
-        """May other threads have acquired something by hand, for all that is known of their functions?"""
+        """Return whether other threads may have acquired something that their source does not show."""
         others = [state.frames[:_MAX_SEARCHED] for tid, state in self._threads.items() if tid not in tids]
         return any(self._acquires.unread(f) for f in itertools.chain.from_iterable(others))
 
     def _by_hand(self, frame: Frame) -> Iterator[Tuple[Optional[int], int]]:
-        """Locks that a frame's function has acquired and not released, itself, through functions that it called or
-        through the context managers that it has entered: a class whose __enter__ acquires, a generator that did before
-        it yielded, an ExitStack."""
+        """Yield (line, lock) for locks that a frame's function has acquired by hand and not released.
+
+        Sources:
+
+        - its own calls and those of functions that it called
+        - context managers that it entered: a class whose ``__enter__`` acquires, or a generator that did before its
+          yield
+        - ExitStacks in its variables
+        """
         taken: Dict[int, Optional[int]] = {}
         for line, value in self._acquires.of(frame):
             taken.setdefault(value, line)
@@ -243,7 +263,7 @@ class ThreadHolders:
                 yield from ((entered, address) for _line, address in self._by_hand(generator))
 
     def _stacked(self, frame: Frame) -> Iterator[int]:
-        """What ExitStacks are to leave that a frame has filled. Those of objects belong to no frame."""
+        """Yield what the ExitStacks filled by a frame will leave; those stored in objects belong to no frame."""
         if "enter_context" not in frame.code.used_names():
             return
         for _name, value in list(self._python.frames.locals(frame))[:_MAX_LOCALS]:
@@ -251,7 +271,7 @@ class ThreadHolders:
                 yield from self._locks.stacked(value)
 
     def _taken_out(self, frame: Frame) -> Iterator[Tuple[Optional[int], int]]:
-        """Queues out of which a frame has taken an item that it is to put back, and semaphores acquired by hand."""
+        """Yield (line, object) for queues whose item a frame must put back and semaphores that it acquired by hand."""
         back = self._acquires.pending(frame, QUEUES)
         if back:
             yield from ((line, queue) for line, queue in self._acquires.of(frame, QUEUES) if queue in back)
@@ -264,7 +284,7 @@ class ThreadHolders:
                 yield from ((entered, address) for _line, address in self._taken_out(generator))
 
     def _borrowed(self, tid: int) -> Iterator[Ownership]:
-        """What a thread's functions have of the pools of libraries, in the outermost of those that have it."""
+        """Yield what a thread has borrowed from libraries' pools, at the outermost frame that refers to it."""
         told: Set[int] = set()
         for depth, frame in reversed(list(enumerate(self._threads[tid].frames[:_MAX_SEARCHED]))):
             values = [(manager, line) for manager, line in self._locks.managers(frame)]
@@ -276,12 +296,14 @@ class ThreadHolders:
                         yield Ownership(lease.queue, tid, "recorded", Acquired(frame, depth, line))
 
     def _lent(self, conditions: Set[int]) -> List[Ownership]:
-        """What threads have of pools with a condition, each thing in the outermost function that has it: those of one class
-        that no two threads share, when they are as many as their pool lends. Inferred: users of it may be as many by chance;
-        those that only know it as its users do, in methods of their own, are left out."""
+        """Return what threads have borrowed from pools with a condition, at the outermost frame that refers to it.
+
+        Objects of one class count if no two threads share them and their number matches what the pool lends. This is
+        inferred: the number may match by chance. Objects known only as ``self`` are left out.
+        """
         found: Dict[
             Tuple[int, int, int], Dict[int, Dict[int, Ownership]]
-        ] = {}  # by class and pool: thing → thread → claim
+        ] = {}  # (class, pool, condition) → thing → thread → claim
         for tid in sorted(self._threads):
             for depth, frame in reversed(list(enumerate(self._threads[tid].frames[:_MAX_SEARCHED]))):
                 for name, value in list(self._python.frames.locals(frame))[:_MAX_LOCALS]:
@@ -298,7 +320,7 @@ class ThreadHolders:
                 lent += claims
         return lent
 
-    # ------------------------------------------------------------------ what it comes to
+    # ------------------------------------------------------------------ results
 
     def _own(self, address: int, claims: Sequence[Ownership], basis: OwnerBasis) -> None:
         self._owners[address] = claims[0]._replace(basis=basis)

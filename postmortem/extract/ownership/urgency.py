@@ -1,4 +1,4 @@
-"""Which waits hold somebody up: of others, such as an idle worker's, it need not be known who could end them."""
+"""Waits that hold up others; for the rest, such as an idle worker's, the possible wakers need not be known."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from ...evidence import Loop, Resource, Task, Thread
 
 
 class Urgency:
-    """Idle by design is neither the main thread nor the main task of a loop, nor whoever others wait for by name."""
+    """Agents that are not idle by design.
+
+    - the main thread and the main task of each loop
+    - threads and tasks that others wait for by name: joined, awaited, owner or known waker of a resource
+    """
 
     def __init__(
         self, threads: Sequence[Thread], tasks: Sequence[Task], loops: Sequence[Loop], resources: Sequence[Resource]
@@ -27,5 +31,5 @@ class Urgency:
         self._tasks |= {task for task in (resource.owner_task, *(w.task for w in owed)) if task is not None}
 
     def holds_up(self, resource: Resource) -> bool:
-        """Does one of these wait for it?"""
+        """Return whether one of these agents waits for a resource."""
         return not self._threads.isdisjoint(resource.waiters) or not self._tasks.isdisjoint(resource.waiting_tasks)

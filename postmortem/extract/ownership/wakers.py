@@ -1,8 +1,11 @@
-"""Who could still signal what threads and tasks wait for: from who refers to it, as far as nothing simpler tells.
+"""Agents that could still signal what threads and tasks wait for, found by following references in memory.
 
-It runs when all resources are known, for those that nobody holds and that are awaited without end, those with the fewest
-waiters first, and no longer than a process's share of seconds. Cancelling a waiting task is left aside: that ends its wait
-without what it waits for.
+The search runs once all resources are known:
+
+- for resources without an owner that are awaited without a deadline, those with the fewest waiters first
+- for at most ``SECONDS`` per process
+
+Cancellation of a waiting task is ignored: it ends the wait without providing what is awaited.
 """
 
 from __future__ import annotations
@@ -26,25 +29,27 @@ _KINDS = (
     "lock", "condition", "event", "semaphore", "barrier", "queue", "future",
     "async-lock", "async-event", "async-condition", "async-semaphore", "async-barrier", "async-queue", "async-future",
 )  # fmt: skip
-#: Kept for those who want to check it.
+#: Steps kept as proof.
 _MOST_STEPS = 40
-#: Those who could signal something, of whom a reader is told at once.
+#: Agents named in the conclusion.
 _TOLD = 2
-#: Walks that go over memory together: more than are begun, should the time be up.
+#: Walks that share one pass over memory; a limit on those left unfinished when time is up.
 _TOGETHER = 32
-#: Bytes that are searched in a moment.
+#: Bytes; larger processes are first searched near known objects.
 _LARGE = 32 << 20
 _REMEDY = "a core with every page (--core sparse) tells more, as long as no C code is in the way"
 
 
 class Books(NamedTuple):
-    """What other parts of the reading know of the objects behind the evidence."""
+    """Objects behind the evidence."""
 
-    addresses: Mapping[str, int]  # resource → the object
+    addresses: Mapping[str, int]  # resource → object
     tasks: Mapping[int, str]  # address → id of the task
 
 
 class Reaches:
+    """A search for agents that can reach what others wait for."""
+
     def __init__(self, context: PythonContext, books: Books, shown: Callable[[PyFrame], PythonFrame]) -> None:
         self._python = context.python
         self._core = context.core
@@ -53,7 +58,7 @@ class Reaches:
         self._shown = shown
         self._gaps = context.gaps
         self._task_of = {ident: address for address, ident in books.tasks.items()}
-        self._names: Mapping[int, str] = {}  # of tasks, by address
+        self._names: Mapping[int, str] = {}  # address → name of the task
 
     @cached_property
     def _landmarks(self) -> Landmarks:
@@ -66,7 +71,7 @@ class Reaches:
         tasks: Sequence[Task],
         loops: Sequence[Loop] = (),
     ) -> Tuple[Resource, ...]:
-        """The resources, those completed of which more is known now."""
+        """Return all resources, with wakers and conclusions added where the search found any."""
         endless = {t.tid for t in threads if t.wait is not None and t.wait.endless}
         endless_tasks = {t.id for t in tasks if t.wait is not None and t.wait.endless}
         wanted = [r for r in resources if self._is_wanted(r, endless, endless_tasks)]
@@ -82,7 +87,7 @@ class Reaches:
         return done
 
     def _search(self, wanted: List[Resource], tasks: Sequence[Task]) -> Tuple[Dict[str, Reach], Optional[Obstacle]]:
-        """By resource, as far as it could be followed; and why not further."""
+        """Return what was found per resource, and the first obstacle that stopped the search."""
         if self._python.runtime.free_threaded:
             return {}, Obstacle("free-threaded")
         wanted.sort(key=lambda resource: len(resource.waiters) + len(resource.waiting_tasks))
@@ -100,8 +105,10 @@ class Reaches:
         return found, next((o for o in obstacles if o.kind == "uncounted"), next(iter(obstacles), None))
 
     def _ranges(self, wanted: Sequence[Resource]) -> Iterator[Sequence[Tuple[int, int]]]:
-        """What to search: of a large process first what lies near what is known. References that are all found there are
-        all that there are."""
+        """Yield the address ranges to search; in a large process those near known objects first.
+
+        If all counted references are found in the first ranges, nothing else refers to the object.
+        """
         written = self._core.written
         if sum(end - start for start, end in written) > _LARGE:
             known = [self._books.addresses[resource.id] for resource in wanted]
@@ -114,7 +121,7 @@ class Reaches:
     def _walked(
         self, referrers: Referrers, wanted: Sequence[Resource], names: Mapping[int, str], until: float
     ) -> Dict[str, Reach]:
-        """By resource, as far as its waiters are known."""
+        """Return what was found per resource whose waiters are known."""
         found: Dict[str, Reach] = {}
         for start in range(0, len(wanted), _TOGETHER):
             if time.monotonic() > until:
@@ -144,7 +151,7 @@ class Reaches:
     # ------------------------------------------------------------------ one resource
 
     def _walk(self, referrers: Referrers, resource: Resource, names: Mapping[int, str]) -> Optional[Walk]:
-        """None when what its waiters sleep on is not known."""
+        """Return the walk that starts at what the waiters sleep on; None if that is unknown."""
         known = self._threads.states
         states = [known[tid] for tid in resource.waiters if tid in known]
         waiting = set(resource.waiting_tasks)
@@ -179,7 +186,7 @@ class Reaches:
         )
 
     def _conclusion(self, resource: Resource, reach: Reach, actors: Sequence[Actor]) -> Iterator[str]:
-        """That nobody else refers to it, and who does."""
+        """Yield the conclusion that nothing else refers to a resource, and the ways that remain."""
         but = " and ".join(dict.fromkeys(map(self._who, actors[:_TOLD])))
         more = f" and {len(actors) - _TOLD} more" if len(actors) > _TOLD else ""
         others = f", and {but}{more}," if actors else ""
@@ -214,7 +221,7 @@ def _where(way: Sequence[Step]) -> str:
 
 
 def _told(obstacle: Obstacle) -> str:
-    """Why it is not known who else could end a wait, in words."""
+    """Return in words why the other possible wakers are unknown."""
     what, count, found = obstacle.what, obstacle.references, obstacle.found
     if obstacle.kind == "uncounted":
         counts = f"{what} counts {count} reference" + ("s" if count != 1 else "")
@@ -232,7 +239,7 @@ def _told(obstacle: Obstacle) -> str:
 
 
 def _is_answered(reach: Optional[Reach]) -> bool:
-    """Was it followed to its end, or to a place where anybody comes along? What else refers to it changes nothing then."""
+    """Return whether the walk was completed or reached code that any agent can run; more references change nothing."""
     if reach is None:
         return False
     return reach.obstacle is None or any(actor.thread is None and actor.task is None for actor in reach.actors)

@@ -1,7 +1,7 @@
-"""One process.
+"""The reading of one process.
 
-context, threadtable  what every pass is given
-reading, process      the passes, in their order: tasks, threads and their waits, holders
-waiting, threads      what each thread waits for, and the evidence of it
-summary               what needs the native stacks, and the process as evidence
+- ``context``, ``threadtable``: the input of every pass
+- ``reading``, ``process``: the passes in order: tasks, threads and their waits, holders
+- ``waiting``, ``threads``: each thread's wait and evidence
+- ``summary``: results that need native stacks, and the process as evidence
 """

@@ -1,4 +1,4 @@
-"""Which thread runs the cyclic garbage collector: the interpreter's own record, and native frames by exact name."""
+"""Threads that run the cyclic garbage collector, from the interpreter's record and exact names of native frames."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Dict, Mapping, Optional, Sequence
 from ...cpython.state.interpreter import InterpreterState, Python, ThreadState
 from ...evidence import NativeFrame
 
-#: What collects, or calls what does (Modules/gcmodule.c up to 3.12; Python/gc.c, gc_free_threading.c since), with the
-#: suffixes of functions that GCC splits. A part of a name is no sign: my_stats_collector_wait collects statistics.
+#: Functions that collect or call those that do (Modules/gcmodule.c up to 3.12; Python/gc.c, gc_free_threading.c since),
+#: with the suffixes of functions that GCC splits. Full names only: my_stats_collector_wait collects statistics.
 _COLLECTS = re.compile(
     r"(collect|collect_generations|collect_with_callback|gc_collect_(main|generations|with_callback|full|young|"
     r"increment|region|internal)|_?PyGC_Collect(NoFail|IfEnabled)?|_Py_RunGC|gc_collect|gc_collect_impl)"
@@ -20,8 +20,10 @@ _COLLECTS = re.compile(
 def collectors(
     python: Python, threads: Mapping[int, ThreadState], native: Mapping[int, Sequence[NativeFrame]]
 ) -> Dict[int, Optional[bool]]:
-    """tid → does it run the collector? None is unknown: without symbols, a collection in progress may be any thread's
-    unless its interpreter has only one."""
+    """Return tid → whether the thread runs the collector; None: unknown.
+
+    Without symbols, a collection may be any thread's, unless its interpreter has only one.
+    """
     found: Dict[int, Optional[bool]] = {}
     for interpreter in python.interpreters:
         own = {tid for tid, state in threads.items() if state.interpreter == interpreter.id}
@@ -32,14 +34,14 @@ def collectors(
 
 def _answer(interpreter: InterpreterState, named: bool, any_named: bool, threads: int) -> Optional[bool]:
     if interpreter.collecting is not True:
-        return interpreter.collecting  # its record outweighs what stays of names: None stays unknown
+        return interpreter.collecting  # its record outweighs function names: None stays unknown
     if named or any_named:
         return named
     return True if threads == 1 == len(interpreter.threads) else None
 
 
 def _collects(frames: Sequence[NativeFrame], library: str) -> bool:
-    """Only in the interpreter's own file: others may call their functions `collect` too."""
+    """Return whether a frame collects in the interpreter's file; other files may have functions named `collect`."""
     name = library.rsplit("/", 1)[-1]
     return any(
         f.function and _COLLECTS.match(f.function) and (f.module or "").rsplit("/", 1)[-1] == name for f in frames

@@ -1,4 +1,4 @@
-"""The input of every pass over a process: made once, immutable but for the list of gaps."""
+"""The input of every pass over a process: made once, immutable except for the list of gaps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .threadtable import ThreadTable
 class ProcessContext:
     """A process to be read.
 
-    - ``raw``: what the capture noted
+    - ``raw``: the capture's notes
     - ``gaps``: what could not be read; passes append to it
     """
 
@@ -32,7 +32,7 @@ class ProcessContext:
     python: Optional[Python]
 
     def probe(self, name: str) -> Dict[str, Any]:
-        """Return what the window read of the running interpreter; empty without a window."""
+        """Return the window's reading of the running interpreter; empty without a window."""
         found = self.raw.window.probes.get(name)
         return found if isinstance(found, dict) else {}
 
@@ -53,7 +53,11 @@ class PythonContext(ProcessContext):
 def context_of(
     core: ElfCore, python: Optional[Python], raw: Raw, pid: int, lines: Lines, threads: Optional[ThreadTable] = None
 ) -> ProcessContext:
-    """Return the context; ``lines``: reads a source file; ``threads``: None for the core's."""
+    """Return the context of a process.
+
+    - ``lines``: reads a source file
+    - ``threads``: None for the core's
+    """
     table = threads if threads is not None else ThreadTable.of_core(core, python)
     usages = Usages(lines)
     if python is None:

@@ -1,4 +1,4 @@
-"""A process without a core: from what /proc and py-spy said."""
+"""Processes without a core, from /proc and py-spy."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from .signals import caught
 
 
 def read_without_core(pid: int, raw: Raw) -> Tuple[Process, List[Gap]]:
+    """Return a process as /proc and py-spy show it, and the gaps."""
     facts = raw.process
     listed = facts.get("threads")
     tids = set(raw.window.threads)
@@ -55,7 +56,7 @@ def read_without_core(pid: int, raw: Raw) -> Tuple[Process, List[Gap]]:
 
 
 def _bare_thread(tid: int, pid: int, raw: Raw, book: DescriptorBook) -> Thread:
-    """A thread of which only /proc and py-spy told: its last sample stands for its stack."""
+    """Return a thread known only from /proc and py-spy; its last sample serves as its stack."""
     facts = raw.window.threads.get(tid, {})
     samples = raw.samples.get(tid, ())
     last = max(samples, key=lambda s: s.last_s, default=None)
@@ -65,7 +66,7 @@ def _bare_thread(tid: int, pid: int, raw: Raw, book: DescriptorBook) -> Thread:
     wait: Optional[Wait] = threadwaits.describe(call, memory, raw.descriptors, lambda word: None, ()) if call else None
     if wait is not None and call is not None:
         wait = changed(wait, resource=book.awaited(wait, call, memory, tid))
-    if not facts:  # a zombie is not watched, and who began late was not either
+    if not facts:  # zombies and threads started late are not watched
         facts = {"name": comm(raw, tid), "state": raw.process.get("state") if tid == pid else None}
     name = facts.get("name")
     return Thread(
@@ -77,5 +78,5 @@ def _bare_thread(tid: int, pid: int, raw: Raw, book: DescriptorBook) -> Thread:
         counters=counters(raw.window, tid),
         samples=samples,
         is_main=tid == pid,
-        timeline=timeline(raw.window, tid, None, (), lambda _word: None),  # which word is the GIL's, a core tells
+        timeline=timeline(raw.window, tid, None, (), lambda _word: None),  # only a core identifies the GIL's word
     )

@@ -1,4 +1,4 @@
-"""The interpreter lock as a thing that threads wait for, with its holder."""
+"""The interpreter lock (GIL) as a resource with waiters and a holder."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ...evidence.vocabulary import GilState
 
 
 def gil_id(interpreter: int) -> str:
+    """Return the resource id of an interpreter's GIL."""
     return f"gil-{interpreter}"
 
 
@@ -20,8 +21,10 @@ def wanted_gil(python: Python, word: int) -> Optional[str]:
 
 
 def is_gil(python: Optional[Python], word: int) -> Optional[bool]:
-    """Return whether a futex is a GIL's. None, unknown: on musl a waiter's word lies on its own stack, and only those at
-    the time of the core are known."""
+    """Return whether a futex is a GIL's; None if unknown.
+
+    On musl a waiter's word lies on its own stack, and only those at the time of the core are known.
+    """
     if python is None:
         return False
     return wanted_gil(python, word) is not None or (None if python.on_musl else False)
@@ -30,6 +33,7 @@ def is_gil(python: Optional[Python], word: int) -> Optional[bool]:
 def gil_state(
     python: Optional[Python], state: Optional[ThreadState], wait: Optional[Wait], native: Sequence[NativeFrame]
 ) -> GilState:
+    """Return a thread's relation to the GIL."""
     if python is None:
         return "unknown"
     if state is None:
@@ -44,7 +48,10 @@ def gil_state(
 
 
 def gil_resources(interpreters: Sequence[Interpreter], threads: Sequence[Thread]) -> Tuple[Resource, ...]:
-    """One for each GIL that somebody waits for. Interpreters may share one: it is called after the first of them."""
+    """Return a resource for each awaited GIL.
+
+    A GIL shared by interpreters is named after the first of them.
+    """
     waiters: Dict[str, List[int]] = {}
     for thread in threads:
         if thread.wait is not None and thread.wait.kind == "gil" and thread.wait.resource is not None:

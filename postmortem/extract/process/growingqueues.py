@@ -1,4 +1,4 @@
-"""Queues with what stands in them, how they grew over the window, and where the program makes, fills and empties them."""
+"""Queues with their lengths, their growth over the window, and the places that make, fill and empty them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from ..recorded.shapes import number
 from ..sourcecode.usages import last_name
 from .context import PythonContext
 
-#: Shorter ones are told only when they grew.
+#: Shorter queues are reported only if they grew by this much.
 _LEAST, _GREW = 64, 16
 _MOST_TOLD = 12
 _SECONDS = 0.5
 
 
 class BacklogBook:
-    """Of one process. ``tasks``: id → state."""
+    """The queues of one process.
+
+    ``tasks``: id → state.
+    """
 
     def __init__(
         self, context: PythonContext, shown: Callable[[Frame], PythonFrame], tasks: Mapping[str, TaskState]
@@ -39,7 +42,7 @@ class BacklogBook:
         self._before: Dict[str, Sequence[int]] = items if isinstance(items, dict) else {}
 
     def backlogs(self) -> Tuple[Backlog, ...]:
-        """The longest first."""
+        """Return the queues to report, the longest first."""
         users = users_of(self._threads.states.values(), self._tasks.values())
         queues = Backlogs(self._python, time.monotonic() + _SECONDS).found(users)
         drafts: List[Tuple[Queue, Backlog]] = []

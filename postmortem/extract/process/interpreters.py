@@ -1,4 +1,4 @@
-"""What each interpreter says of itself, with what the window counted of the main one."""
+"""Interpreters as evidence, with the window's counts of the main one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ def told(
     context: ProcessContext,
     world: Callable[[InterpreterState], Optional[StopTheWorld]],
 ) -> Tuple[Interpreter, ...]:
-    """``world``: whether an interpreter has stopped its threads."""
+    """Return all interpreters as evidence.
+
+    ``world`` returns an interpreter's stop-the-world.
+    """
     return tuple(_told(i, context, world(i)) for i in interpreters)
 
 
@@ -30,7 +33,7 @@ def _told(interpreter: InterpreterState, context: ProcessContext, world: Optiona
 
 
 def _handoffs(context: ProcessContext) -> Tuple[Optional[int], Optional[float]]:
-    """The interpreter's own count of changes of the GIL's holder over the window."""
+    """Return count and rate per second of changes of the GIL's holder during the window; None if unknown."""
     probe = context.probe("gil")
     count, seconds = integer(probe.get("switches")), number(probe.get("seconds"))
     return (None, None) if count is None or not seconds else (count, number(round(count / seconds, 1)))

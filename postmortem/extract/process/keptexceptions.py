@@ -1,4 +1,4 @@
-"""Exceptions that are kept with their tracebacks, by type and place, and who keeps them."""
+"""Exceptions kept with their tracebacks, by type and place, and the variables that keep them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ..recorded.shapes import integer
 from ..sourcecode.usages import last_name
 from .context import PythonContext
 
-_SECONDS = 1.0  # to look through a core that no probe has told the exceptions of: a gigabyte, where others work a third
+_SECONDS = 1.0  # for the search of a core without a probe: about 1 GB/s, a third of that on a busy machine
 _SEARCH_S = 0.2
-#: Fewer, that keep less, are in every program.
+#: Smaller groups are normal in any program.
 _LEAST_COUNT, _LEAST_BYTES = 20, 1 << 20
 _MOST_TOLD, _MOST_KEEPERS = 5, 4
 
@@ -32,7 +32,10 @@ class _Group(NamedTuple):
 
 
 class KeptBook:
-    """Of one process. ``shown``: a frame as evidence."""
+    """The kept exceptions of one process.
+
+    ``shown`` converts a frame to evidence.
+    """
 
     def __init__(self, context: PythonContext, shown: Callable[[Frame], PythonFrame]) -> None:
         self._python = context.python
@@ -43,7 +46,7 @@ class KeptBook:
         self._told = context.probe("exceptions")
 
     def groups(self, users: Iterable[User]) -> Tuple[KeptException, ...]:
-        """Those that keep the most first."""
+        """Return groups of exceptions, those that keep the most memory first."""
         found, total = self._found()
         busy = {raised.address for state in self._threads.values() for raised in self._raised(state)}
         wanted = [address for address in found if address not in busy]
@@ -53,7 +56,7 @@ class KeptBook:
             keepers.look(users)
             reader.leave_out(
                 keepers.reached(VariableSearch.steps)
-            )  # what variables lead to anyway, the exceptions do not keep
+            )  # memory reachable from variables anyway is not kept by exceptions
         kept = [one for one in map(reader.kept, wanted) if one is not None]
         if not kept:
             return ()
@@ -105,15 +108,15 @@ class KeptBook:
 
 
 def _caught(kept: Kept) -> Tuple[Frame, int]:
-    """The outermost frame of the program itself."""
+    """Return the outermost frame of the program's own code."""
     own = (one for one in kept.frames if is_program(one[0].code.filename))
     return next(own, kept.frames[0])
 
 
 class _Keepers(VariableSearch):
-    """Which variables lead to some exceptions, directly or through what they are kept in."""
+    """A search for variables that lead to exceptions, directly or through containers."""
 
-    steps = 6  # a list of records with Futures with exceptions
+    steps = 6  # for example a list of records with Futures with exceptions
 
     def __init__(self, python: Python, reader: Reader, wanted: Set[int]) -> None:
         super().__init__(python, time.monotonic() + _SEARCH_S)
@@ -122,6 +125,7 @@ class _Keepers(VariableSearch):
         self._keeping: Dict[str, Set[int]] = {}
 
     def found_at(self, name: str, value: int, kind: str, user: User) -> Optional[Named]:
+        """Note exceptions found at a value or inside it; stop below those found directly."""
         if value in self._wanted:
             self._keeping.setdefault(self._container(value) or name, set()).add(value)
             return ()
@@ -134,7 +138,7 @@ class _Keepers(VariableSearch):
         return None
 
     def _container(self, value: int) -> Optional[str]:
-        """The list, dict, set or deque that an object is kept in, however deep."""
+        """Return the innermost list, dict, set or deque on the way to an object; None if there is none."""
         for address, name in self.way_to(value)[1:]:
             kind = self.objects.type_name(address)
             if (kind in CONTAINERS and kind != "tuple") or kind == "collections.deque":
@@ -142,14 +146,14 @@ class _Keepers(VariableSearch):
         return None
 
     def _parts(self, item: int) -> Iterable[int]:
-        """What is inside an item: of a tuple, of a Future, of a record."""
+        """Return the objects inside an item: a tuple, a Future, a record."""
         try:
             return self._reader.inside(item)
         except (Fault, NotThat):
             return ()
 
     def names(self, addresses: Iterable[int]) -> Tuple[str, ...]:
-        """Of the variables that lead to the most of them first."""
+        """Return names of the variables that lead to these exceptions, those leading to most first."""
         wanted = set(addresses)
         counts = sorted(
             ((len(held & wanted), name) for name, held in self._keeping.items()), key=lambda one: (-one[0], one[1])

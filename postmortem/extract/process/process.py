@@ -44,14 +44,17 @@ class Reading(NamedTuple):
 
     @property
     def files(self) -> List[str]:
-        """The source files of all Python frames that were read."""
+        """Return the source files of all Python frames that were read."""
         frames = [frame for _thread, frames in self.threads.drafts for frame in frames]
         tasks = self.side.tasks.tasks if self.side is not None else ()
         return sorted({frame.code.filename for frame in frames} | {f.file for task in tasks for f in task.stack})
 
 
 def read_process(context: ProcessContext, with_locals: bool) -> Reading:
-    """Run all passes; ``with_locals``: read local variables."""
+    """Run all passes.
+
+    ``with_locals``: read local variables.
+    """
     variables = Variables(context.python, context.gaps) if context.python is not None and with_locals else None
     stacks = Stacks(context.python, variables, context.gaps)
     descriptors = DescriptorBook(context.raw.descriptors)

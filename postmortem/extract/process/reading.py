@@ -1,4 +1,4 @@
-"""All of a core that is read without gdb: interpreter, threads, locks, tasks, and the sources that they name."""
+"""The part of a core that is read without gdb: interpreter, threads, locks, tasks and the sources that they name."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from .process import Reading, read_process
 def read(
     core: ElfCore, pid: int, raw: Optional[Raw], files: Files, gaps: List[Gap], with_locals: bool
 ) -> Tuple[Reading, Optional[str]]:
-    """(all that is read without the native stacks, the directory of the program's script or None).
-    ``files``: where its sources are."""
+    """Return everything read without native stacks, and the directory of the program's script (or None).
+
+    ``files`` locates sources.
+    """
     python = _python(core, gaps)
     _replace_lost_threads(core, python, gaps)
     directory = script_directory(python, files.lines) if python else None
@@ -29,13 +31,15 @@ def read(
 
     reading = read_process(context_of(core, python, raw or NO_RAW, pid, lines), with_locals)
     for file in reading.files:
-        files.parsed(located(file, directory))  # remembered for when the sources are cited
+        files.parsed(located(file, directory))  # remembered for citations of sources
     return reading, directory
 
 
 def _replace_lost_threads(core: ElfCore, python: Optional[Python], gaps: List[Gap]) -> None:
-    """A core whose notes are cut off (gcore writes them last) lists too few threads or none; the interpreter knows its
-    own, from 3.11 on by their numbers."""
+    """Add threads that the notes of a truncated core lack, from the interpreter.
+
+    gcore writes the notes last. The interpreter knows its own threads, from 3.11 on by TID.
+    """
     if core.threads and not core.truncated:
         return
     listed = len(core.threads)

@@ -1,4 +1,4 @@
-"""Python functions that the program has set for signals → evidence."""
+"""Python signal handlers of the program as evidence."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ...cpython.state.signals import handlers
 from ...evidence import Gap, PythonFrame, SignalHandler, Thread
 from ...signalnames import signal_name
 
-#: asyncio's own: what cancels the main task at Ctrl-C, and what stands in for a handler that an event loop calls, of which
-#: ``Loop.signals`` tells (Lib/asyncio/runners.py, unix_events.py).
+#: asyncio's own: the one that cancels the main task at Ctrl-C, and the placeholder for handlers called by an event
+#: loop, which ``Loop.signals`` lists (Lib/asyncio/runners.py, unix_events.py).
 _ASYNCIOS = ("_on_sigint", "_sighandler_noop")
-#: Of our own pytest plugin: they end the test that is being looked at, which nothing in it waits for.
+#: Handlers of the pytest plugin: they end the examined test, which does not wait for them.
 _OURS = "/postmortem/pytesting/"
-#: Caught by runtimes for themselves, without anything that the program could do then: the interpreter's Ctrl-C,
-#: faulthandler (Modules/faulthandler.c, faulthandler_handlers), readline's window size, and glibc's own for cancelling
-#: threads and setting ids in all of them (sysdeps/unix/sysv/linux/internal-signals.h: 32 and 33).
+#: Signals that runtimes catch without any action by the program: the interpreter's Ctrl-C, faulthandler
+#: (Modules/faulthandler.c, faulthandler_handlers), readline's window size, and glibc's own for cancelling threads and
+#: setting ids in all of them (sysdeps/unix/sysv/linux/internal-signals.h: 32 and 33).
 _RUNTIMES = frozenset((
     signal.SIGINT, signal.SIGSEGV, signal.SIGFPE, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGWINCH, 32, 33,
 ))  # fmt: skip
@@ -26,7 +26,7 @@ _SIGNALS = 64
 
 
 def caught(mask: Any) -> Optional[Tuple[int, ...]]:
-    """The signals of a SigCgt (bit N-1 for signal N) that the program itself catches; None when it was not noted."""
+    """Return the signals of a SigCgt mask (bit N-1 for signal N) that the program catches; None if unknown."""
     if not isinstance(mask, int) or isinstance(mask, bool):
         return None
     return tuple(number for number in range(1, _SIGNALS + 1) if mask >> number - 1 & 1 and number not in _RUNTIMES)
@@ -35,7 +35,10 @@ def caught(mask: Any) -> Optional[Tuple[int, ...]]:
 def signal_handlers(
     python: Optional[Python], gaps: List[Gap], catches: Optional[Collection[int]] = None, threads: Sequence[Thread] = ()
 ) -> Optional[Tuple[SignalHandler, ...]]:
-    """None when it is not known; a process without Python has none. ``catches``: what the kernel says, see ``caught``."""
+    """Return the program's signal handlers; None if unknown, empty without Python.
+
+    ``catches``: caught signals according to the kernel (``caught``).
+    """
     if python is None:
         return None
     found = handlers(python)
@@ -51,7 +54,7 @@ def signal_handlers(
         )
         return None
     beside = sorted(set(catches or ()) - {handler.signal for handler in found})
-    if beside:  # set by C code with sigaction(2): what that does is anybody's guess
+    if beside:  # set by C code with sigaction(2): the effect is unknown
         if all(t.wait is not None and t.wait.endless for t in threads):
             names = ", ".join(signal_name(number) for number in beside[:4])
             gaps.append(

@@ -1,4 +1,4 @@
-"""A thread's frames → the stack of the evidence: merged with the native one, bounded, its recursion summed up."""
+"""Stacks of threads as evidence: merged with native frames, bounded, recursion summarised."""
 
 from __future__ import annotations
 
@@ -14,19 +14,24 @@ from ...evidence import replace as changed
 from ...native.merge import merge
 from .variables import Variables
 
-#: Frames of one thread that evidence keeps: the innermost and the outermost; what lies between is counted.
+#: Innermost and outermost frames kept per thread; those between are counted.
 KEEP_INNER, KEEP_OUTER = 1_600, 400
 _GREENLET = re.compile(r"/_?greenlet\.[^/]*so[^/]*$")
 
 
 class Stack(NamedTuple):
+    """A thread's stack as evidence."""
+
     frames: Tuple[Frame, ...] = ()
     left_out: Optional[LeftOut] = None
     recursion: Optional[Recursion] = None
 
 
 class Stacks:
-    """Stacks of one process. ``variables`` reads locals, None when nobody asked for them."""
+    """The stacks of one process.
+
+    ``variables`` reads locals; None if they were not requested.
+    """
 
     def __init__(self, python: Optional[Python], variables: Optional[Variables], gaps: List[Gap]) -> None:
         self._python = python
@@ -34,10 +39,15 @@ class Stacks:
         self._gaps = gaps
         self._calls: Dict[int, List[Tuple[PythonFrame, int]]] = {}  # by id of the chain
         self._made: Dict[Tuple[int, int, Optional[int]], PythonFrame] = {}
-        self._holes: Dict[int, Tuple[int, int]] = {}  # tid → (Python frames before the hole, how many it swallowed)
+        self._holes: Dict[
+            int, Tuple[int, int]
+        ] = {}  # tid → (Python frames before the omitted ones, number of Python frames omitted)
 
     def of(self, chain: Optional[Chain], native: Sequence[NativeFrame], tid: int) -> Stack:
-        """The stack of a thread; ``chain`` is None for one that no interpreter knows."""
+        """Return the stack of a thread.
+
+        ``chain``: None for a thread that no interpreter knows.
+        """
         if chain is None:
             return Stack(tuple(native))
         merged = merge(self.prepare(chain), native)
@@ -56,7 +66,7 @@ class Stacks:
         return Stack(self._with_variables(merged, frames), left_out, self._recursion(chain))
 
     def frame(self, frame: PyFrame) -> PythonFrame:
-        """A frame as evidence; equal ones are one object, for threads of a kind have most of theirs in common."""
+        """Return a frame as evidence; equal frames share one object, since similar threads have most in common."""
         namespace = self._python.frames.globals(frame) if self._python else None
         key = (frame.code.address, frame.lasti, namespace)
         made = self._made.get(key)
@@ -65,7 +75,7 @@ class Stacks:
         return made
 
     def suspended(self, frame: PyFrame) -> PythonFrame:
-        """A frame of a suspended coroutine, with its variables."""
+        """Return a frame of a suspended coroutine, with its variables."""
         shown = self.frame(frame)
         return changed(shown, locals=self.variables.of(frame)) if self.variables else shown
 
@@ -83,14 +93,15 @@ class Stacks:
         )
 
     def depth(self, tid: int, depth: int) -> int:
-        """Where in Thread.python a frame stands that was number ``depth`` of those read; of one that is left out, the
-        place where the stack was cut."""
+        """Return the index in Thread.python of a frame read at ``depth``; for an omitted frame, that of the cut."""
         before, swallowed = self._holes.get(tid, (depth + 1, 0))
         return depth if depth < before else max(before, depth - swallowed)
 
     def prepare(self, chain: Chain) -> List[Tuple[PythonFrame, int]]:
-        """What merging takes, ready before the native stacks are there. What was only counted ends at the last frame
-        before it as many native loops as it had."""
+        """Return the input of merging, prepared before native stacks are available.
+
+        The last frame before the omitted ones ends their number of native loops in addition to its own.
+        """
         calls = self._calls.get(id(chain))
         if calls is None:
             calls = self._calls[id(chain)] = [(self._shown(frame), int(frame.entry)) for frame in chain.frames]
@@ -122,14 +133,14 @@ class Stacks:
         return Recursion(chain.depth, found.times, cycle, found.same_lines)
 
     def _say_greenlets(self, native: Sequence[NativeFrame], tid: int) -> None:
-        """What runs inside a greenlet was entered through its library, and has a stack of its own."""
+        """Note a gap if a greenlet runs: it has a separate stack."""
         if any(frame.module is not None and _GREENLET.search(frame.module) for frame in native):
             reason = "it runs a greenlet: those that are suspended, and what stands below this one, are not shown"
             remedy = "with gevent, gevent.util.print_run_info() shows all of them"
             self._gaps.append(Gap("cpython", f"stack of thread {tid}", reason, remedy, code="greenlets"))
 
     def _say_unread(self, chain: Chain, tid: int) -> None:
-        """Frames that are known to be there, though not what they are called or at which line they stand."""
+        """Note a gap for frames whose name or line could not be read."""
         unread = [frame.code.unread for frame in chain.frames if frame.code.unread]
         if unread:
             what = " and ".join(sorted({word for words in unread for word in words}))

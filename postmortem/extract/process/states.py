@@ -1,9 +1,9 @@
-"""Which thread states of the interpreters belong to which thread of the kernel.
+"""Assignment of the interpreters' thread states to the kernel's threads.
 
-A thread that runs code of several interpreters has a state in each: the caller's stack is in one, what it called
-(``run_string`` and the like) in the next. They are one stack. Up to 3.12 ``_xxsubinterpreters.run_string`` runs the
-state that ``create`` made, whichever thread calls it (Modules/_xxsubinterpretersmodule.c, _run_script_in_interpreter):
-such a state bears the creator's id, and only the C stack of the thread that really runs it tells.
+A thread that runs code of several interpreters has a state in each: the caller's stack is in one, the called code
+(``run_string`` and similar) in the next. Together they form one stack. Up to 3.12 ``_xxsubinterpreters.run_string``
+uses the state made by ``create``, whichever thread calls it (Modules/_xxsubinterpretersmodule.c,
+_run_script_in_interpreter): such a state has the creator's id, and only the C stack identifies the running thread.
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ from ...cpython.frames.chains import Chain, joined
 from ...cpython.state.interpreter import Python, ThreadState
 from ...memory import CoreThread, ElfCore, Fault
 
-#: Of a C stack this much is searched, from its top on.
+#: Bytes searched of a C stack, from its top on.
 _MOST_STACK = 1 << 20
 _MOST_THREADS = 200
 
 
 def match_states(python: Python, core: ElfCore) -> Dict[int, ThreadState]:
-    """tid → its state: by the thread pointer (pthread_self is fs_base on x86-64 glibc), else by the id that the
-    interpreter noted, which is stale after a fork."""
+    """Return tid → thread state.
+
+    Matched by the thread pointer (pthread_self is fs_base on x86-64 glibc), else by the native id that the interpreter
+    recorded, which is stale after a fork.
+    """
     by_ident: Dict[int, List[ThreadState]] = {}
     by_native: Dict[int, List[ThreadState]] = {}
     for interpreter in python.interpreters:
@@ -45,8 +48,11 @@ def match_states(python: Python, core: ElfCore) -> Dict[int, ThreadState]:
 
 
 def _pair_untold(core: ElfCore, own: Dict[int, List[ThreadState]], states: Sequence[ThreadState]) -> None:
-    """Threads that could not be stopped (frozen, uninterruptible) have no thread pointer in the core, and up to 3.10 states have
-    no id of the kernel's: told by their C stacks, or paired when one of either is left."""
+    """Assign states to threads without a thread pointer in the core.
+
+    These could not be stopped (frozen, uninterruptible), and up to 3.10 states contain no native id. They are matched
+    by their C stacks, or paired if one of each is left.
+    """
     threads = [t for t in core.threads[:_MOST_THREADS] if not t.regs.get("fs_base") and t.tid not in own]
     taken = {id(state) for several in own.values() for state in several}
     left = [state for state in states if id(state) not in taken][:_MOST_THREADS] if threads else []
@@ -62,7 +68,7 @@ def _pair_untold(core: ElfCore, own: Dict[int, List[ThreadState]], states: Seque
 
 
 def _give_back(core: ElfCore, own: Dict[int, List[ThreadState]]) -> None:
-    """Moves states that another thread runs to that thread."""
+    """Move states that another thread runs to that thread."""
     for tid, states in list(own.items()):
         running = [state for state in states if state.frames]
         for state in running[1:]:
@@ -73,7 +79,7 @@ def _give_back(core: ElfCore, own: Dict[int, List[ThreadState]]) -> None:
 
 
 def _runner(core: ElfCore, state: ThreadState, first: int) -> Optional[int]:
-    """The thread on whose C stack the innermost frame of a state is: the interpreter loop keeps it there."""
+    """Return the thread whose C stack refers to a state's innermost frame, as the interpreter loop does."""
     needle = struct.pack("<Q", state.frames[0].address)
     threads = sorted(core.threads[:_MOST_THREADS], key=lambda thread: thread.tid != first)
     return next((thread.tid for thread in threads if needle in _stack(core, thread)), None)
@@ -91,8 +97,11 @@ def _stack(core: ElfCore, thread: CoreThread) -> bytes:
 
 
 def _nested(states: List[ThreadState]) -> ThreadState:
-    """One state of those that a thread has, main interpreter first. Interpreters are numbered as they are made, so the
-    later one was entered from the earlier; states without frames are waiting to be entered, unless theirs are lost."""
+    """Return a thread's states joined into one, main interpreter first.
+
+    Interpreters are numbered as they are made, so the later one was entered from the earlier. A state without frames
+    has not been entered, unless its frames could not be read.
+    """
     running = [state for state in states if state.frames or state.cut] or states[:1]
     inner, named = running[-1], next((s for s in running if s.name is not None), running[0])
     if len(running) == 1:

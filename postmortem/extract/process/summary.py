@@ -1,4 +1,4 @@
-"""What is said of a process as a whole, when its threads, locks and tasks have been read."""
+"""A process as evidence, once its threads, locks and tasks have been read."""
 
 from __future__ import annotations
 
@@ -38,19 +38,22 @@ from .process import Reading
 from .signals import caught, signal_handlers
 from .threads import complete, with_depth
 
-#: Callbacks in a ready queue.
+#: Callbacks in a ready queue from which on their origins are reported.
 _CROWDED = 8
 
 
 class ProcessRead(NamedTuple):
-    """A process, and (``trace``) what completes the evidence of other processes."""
+    """A process, and the ``trace`` that completes the evidence of other processes."""
 
     process: Process
     trace: Trace
 
 
 def process_of(reading: Reading, native: Mapping[int, Tuple[NativeFrame, ...]]) -> ProcessRead:
-    """What was read, with the native stacks by tid."""
+    """Return a process as evidence.
+
+    ``native``: native stacks by tid.
+    """
     context, side = reading.context, reading.side
     raw, python = context.raw.process, context.python
     native_locks = NativeLocks(context.core, context.threads, reading.threads.calls, native)
@@ -103,7 +106,10 @@ def _threads(reading: Reading, native: Mapping[int, Tuple[NativeFrame, ...]], lo
 
 
 def _note_problems(context: ProcessContext, forgotten: int) -> None:
-    """``forgotten``: threads of which the interpreter has no state."""
+    """Note gaps of the interpreter.
+
+    ``forgotten``: number of threads without a state.
+    """
     python = context.python
     for problem in python.problems if python else []:
         context.gaps.append(Gap("cpython", f"process {context.pid}", problem, code="interpreter-unread"))
@@ -137,7 +143,7 @@ def _resources(
 
 
 def _loops(reading: Reading) -> Tuple[Loop, ...]:
-    """With what fills the ready queues of those that have much in them."""
+    """Return the event loops; those of a process with a crowded ready queue have the places that spawn."""
     loops = reading.side.tasks.loops if reading.side is not None else ()
     if not any(max(loop.ready or 0, loop.turn_callbacks or 0) >= _CROWDED for loop in loops):
         return loops
@@ -158,7 +164,7 @@ def _cancels(reading: Reading, resources: Sequence[Resource]) -> Optional[Tuple[
     if side is None:
         return None
     if not side.tasks.tasks and not any(resource.kind == "future" for resource in resources):
-        return None  # there is nothing to cancel
+        return None  # nothing can be cancelled
     own = [frame for _thread, frames in reading.threads.drafts for frame in frames]
     return cancels(side.context.python, [*own, *side.tasks.frames])
 
@@ -183,7 +189,7 @@ def _words(value: Any) -> Tuple[str, ...]:
 
 
 def _cpus(value: Any) -> Optional[int]:
-    """A count, or a list such as ``0-3,8``."""
+    """Return the number of CPUs from a count or a list such as ``0-3,8``; None if invalid."""
     if isinstance(value, int):
         return value
     if not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""The threads of one process as evidence: drafts without native stacks, completed with them."""
+"""The threads of one process as evidence: drafts without native stacks, then completed with them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ class ThreadsRead(NamedTuple):
 def read_threads(
     context: ProcessContext, books: Optional[Books], stacks: Stacks, descriptors: DescriptorBook
 ) -> ThreadsRead:
-    """Read all threads; ``books``: None without an interpreter."""
+    """Read all threads.
+
+    ``books``: None without an interpreter.
+    """
     reader = _ThreadReader(context, books, stacks, descriptors)
     return ThreadsRead([reader.read(thread) for thread in context.core.threads], reader.calls)
 
@@ -56,9 +59,11 @@ class _ThreadReader:
 
     @property
     def calls(self) -> Mapping[int, FutexCall]:
+        """Return the unexplained futex waits by tid."""
         return self._waits.calls
 
     def read(self, thread: CoreThread) -> Tuple[Thread, Sequence[PyFrame]]:
+        """Return a thread without its native stack, and its Python frames."""
         state = self._table.states.get(thread.tid)
         frames = state.frames if state else []
         wait = self._waits.read(thread, frames)
@@ -134,5 +139,5 @@ def _completed(
 
 
 def with_depth(held: Sequence[HeldLock], stacks: Stacks, tid: int) -> Tuple[HeldLock, ...]:
-    """Return the locks with depths that count in the stack that evidence keeps."""
+    """Return the locks with depths that refer to the stack kept in evidence."""
     return tuple(changed(lock, depth=stacks.depth(tid, lock.depth)) for lock in held)

@@ -1,4 +1,4 @@
-"""The threads of one process as one table: a row a thread of the kernel."""
+"""The threads of one process as a table with a row per kernel thread."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from .states import match_states
 class ThreadRow(NamedTuple):
     """A thread of the kernel.
 
-    ``state`` is None for a thread of C code that runs Python only now and then, while it does not; locks that it took still
+    ``state`` is None for a thread of C code that runs Python only at times, while it does not; locks that it took still
     record its thread pointer.
     """
 
     tid: int
-    pointer: int = 0  # pthread_self(), which is threading.get_ident(); 0: the core does not say
+    pointer: int = 0  # pthread_self(), which is threading.get_ident(); 0: unknown
     state: Optional[ThreadState] = None
 
     @property
     def object(self) -> Optional[int]:
-        """The address of its threading.Thread."""
+        """Return the address of its threading.Thread."""
         return self.state.object if self.state is not None else None
 
 
 class ThreadTable:
-    """An index of threads, made once a process.
+    """An index of threads, made once per process.
 
     - ``by_tid``: all threads, in the core's order
     - ``by_ident``: all threads, by threading.get_ident()
@@ -47,21 +47,28 @@ class ThreadTable:
 
     @classmethod
     def of_core(cls, core: ElfCore, python: Optional[Python]) -> ThreadTable:
+        """Return the table of a core's threads."""
         states = match_states(python, core) if python is not None else {}
         return cls(ThreadRow(t.tid, t.regs.get("fs_base", 0), states.get(t.tid)) for t in core.threads)
 
     @classmethod
     def of_states(cls, states: Mapping[int, ThreadState]) -> ThreadTable:
-        """Return the table of a process of which only the interpreter tells; ``states``: by tid."""
+        """Return the table of a process known only from its interpreter.
+
+        ``states``: by tid.
+        """
         return cls(ThreadRow(tid, state=state) for tid, state in states.items())
 
     def tid_of_ident(self, ident: Optional[int]) -> Optional[int]:
+        """Return the thread with this threading.get_ident(); None if there is none."""
         return _tid(self.by_ident, ident)
 
     def tid_of_state(self, address: Optional[int]) -> Optional[int]:
+        """Return the thread with the PyThreadState at this address; None if there is none."""
         return _tid(self.by_state, address)
 
     def tid_of_object(self, thread: Optional[int]) -> Optional[int]:
+        """Return the thread of the threading.Thread at this address; None if there is none."""
         return _tid(self.by_object, thread)
 
     def label(self, tid: int) -> str:

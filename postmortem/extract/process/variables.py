@@ -1,4 +1,4 @@
-"""Local variables and what exceptions say, on request only: both may hold what nobody wants in a report."""
+"""Local variables and exceptions' messages; read on request only, since both may contain secrets."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ...evidence import Gap, Local, ThreadException
 from ...memory import Fault
 from ...redaction.secrets import MASK, is_secret
 
-#: Of one frame, and of one process; the seconds are for a core whose containers are large or damaged.
+#: Limits per frame and per process; seconds, for cores with large or damaged containers.
 PER_FRAME, PER_PROCESS, SECONDS = 50, 50_000, 20.0
-#: A module's frame has its globals for locals; these of them say nothing about its state.
+#: Types of globals that say nothing about a module's state; a module's frame has its globals as locals.
 _FURNITURE = ("module", "type", "function", "builtin_function_or_method")
 
 
 class Variables:
-    """Reads variables until the process's share is used up; then says so once."""
+    """A reader of variables, limited per process; notes one gap when the limit is reached."""
 
     def __init__(self, python: Python, gaps: List[Gap]) -> None:
         self._python = python
@@ -33,7 +33,7 @@ class Variables:
         self._said = False
 
     def of(self, frame: Frame) -> Optional[Tuple[Local, ...]]:
-        """The bound variables of a frame; None when no more are read, or they cannot be."""
+        """Return the bound variables of a frame; None if unreadable or beyond the limit."""
         if self._left <= 0 or time.monotonic() > self._until:
             self._stop()
             return None
@@ -46,6 +46,7 @@ class Variables:
         return found
 
     def message(self, exception: int) -> Optional[str]:
+        """Return an exception's message; None if unreadable."""
         return self._values.message(exception)
 
     def _local(self, name: str, address: int) -> Local:
@@ -81,7 +82,7 @@ class Variables:
 def thread_exceptions(
     python: Python, state: ThreadState, variables: Optional[Variables]
 ) -> Tuple[ThreadException, ...]:
-    """What a thread raises or handles; messages only where variables are asked for."""
+    """Return what a thread raises or handles; messages only if variables were requested."""
     return tuple(
         ThreadException(
             "handled" if found.handled else "raised",

@@ -1,4 +1,4 @@
-"""The wait of each thread, as far as it is known without native stacks."""
+"""The wait of each thread, as far as known without native stacks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .gil import wanted_gil
 
 
 class Books(NamedTuple):
-    """Collectors of waits in an interpreter, in the order in which a futex is looked up."""
+    """Collectors of waits in an interpreter."""
 
     tasks: TasksRead
     shared: SharedWork
@@ -34,7 +34,7 @@ class Books(NamedTuple):
 
 
 class WaitReader:
-    """Reads waits, and collects their resources.
+    """A reader of waits and collector of their resources.
 
     - ``books``: None without an interpreter
     - ``calls``: by tid, futex waits that nothing in the interpreter explains
@@ -47,13 +47,14 @@ class WaitReader:
         self.calls: Dict[int, FutexCall] = {}
 
     def read(self, thread: CoreThread, frames: Sequence[PyFrame]) -> Optional[Wait]:
+        """Return a thread's wait; None if it runs or its call is unknown."""
         wait = self._wait(self._call(thread), thread.tid, frames)
         if self._books is not None:
             self._books.shared.note(wait, frames)
         return wait
 
     def _call(self, thread: CoreThread) -> Optional[threadwaits.SystemCall]:
-        """None, and a gap where that does not mean that it ran code."""
+        """Return a thread's system call; None if it ran code or, with a gap, if it is unknown."""
         try:
             call = threadwaits.in_core(thread.regs, last_call(self._raw.window, thread.tid), self._core)
         except Untold as exc:
@@ -91,7 +92,7 @@ class WaitReader:
             if asks is not None:
                 return asks
             asked = first_number(self._python.frames, frames[0], "sleep")
-            # the kernel overwrites select's timeout with what remains of it
+            # the kernel overwrites select's timeout with the remaining time
             if asked is not None and asked >= (wait.timeout_s or 0.0):
                 return changed(wait, timeout_s=asked)
         return wait

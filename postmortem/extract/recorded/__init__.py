@@ -1,1 +1,6 @@
-"""What the capture wrote beside the cores, read back: ``documents`` and ``shapes`` (JSON made to fit), ``window``, ``raw``."""
+"""Reading of the files that the capture wrote beside the cores.
+
+- ``documents``, ``shapes``: JSON, checked
+- ``window``: the observation window and py-spy's samples
+- ``raw``: all facts of one process
+"""

@@ -1,6 +1,6 @@
-"""What ties descriptors of a tree together: ``net.json`` and the ``process.json`` of all its processes, asked questions.
+"""Relations between the descriptors of a tree, from ``net.json`` and the ``process.json`` of all processes.
 
-Bundles of before say less, and a core says nothing: then the answers are None or empty, and nothing is called complete.
+Older bundles contain less, and a core nothing of this; answers are then None or empty, and never called complete.
 """
 
 from __future__ import annotations
@@ -18,17 +18,20 @@ _KEPT = ("ppid", "argv", "exe", "comm", "state", "fds", "terminal", "foreground"
 
 
 class Fill(NamedTuple):
-    """A pipe's bytes and room, before the freeze and after it."""
+    """A pipe's bytes and capacity before the freeze, and its bytes after it."""
 
     bytes: Optional[int]
     capacity: Optional[int]
-    alone: Optional[bool]  # nobody at all holds the other side than the one that was asked
-    side: Optional[str]  # whose end was asked: "r" | "w" | "rw"
+    alone: Optional[bool]  # no process holds the side opposite to ``side``
+    side: Optional[str]  # mode of the end that was examined: "r" | "w" | "rw"
     after: Optional[int] = None
 
 
 class Connections:
-    """All that the capture noted of what processes share. ``facts``: pid → process.json, of the tree."""
+    """The capture's notes about what processes share.
+
+    ``facts``: PID → process.json, of the tree.
+    """
 
     def __init__(self, net: Dict[str, Any], facts: Mapping[int, Mapping[str, Any]]) -> None:
         self.net = net
@@ -38,26 +41,31 @@ class Connections:
 
     @classmethod
     def read(cls, folder: Folder, facts: Mapping[int, Mapping[str, Any]]) -> Connections:
-        """From a bundle; what is missing or damaged is empty."""
+        """Return the notes of a bundle; whatever is missing or damaged is empty."""
         return cls(documents.read(folder, "raw/proc/net.json", documents.NET), facts)
 
     # ------------------------------------------------------------------ processes
 
     def fact(self, pid: int, key: str) -> Any:
+        """Return a field of a process's ``process.json``; None if missing."""
         return self._facts.get(pid, {}).get(key)
 
     def in_tree(self, pid: int) -> bool:
+        """Return whether a process belongs to the tree."""
         return pid in self._facts
 
     def children(self, pid: int) -> Optional[Tuple[int, ...]]:
-        """Those that live, or have ended and wait to be collected; None when nothing is known of the process itself."""
+        """Return a process's children, zombies included; None if the process is unknown."""
         if pid not in self._facts:
             return None
         return tuple(sorted(child for child, known in self._facts.items() if known["ppid"] == pid))
 
     def child(self, pid: int, named: int) -> int:
-        """The PID of a child that its parent knows as ``named``: another number where the parent is in a pid namespace (NSpid
-        of /proc/PID/status: ours first, that of the innermost namespace last)."""
+        """Return the PID of a child that its parent knows as ``named``.
+
+        The numbers differ if the parent is in a PID namespace (NSpid of /proc/PID/status: outermost first, innermost
+        last).
+        """
         depth = len(self._numbers(pid)) - 1
         if depth > 0:
             for child in self.children(pid) or ():
@@ -70,11 +78,11 @@ class Connections:
         return [number for number in found if isinstance(number, int)] if isinstance(found, list) else []
 
     def beyond(self, pid: int) -> Dict[str, Any]:
-        """What was noted of a process that was not captured."""
+        """Return the notes about a process that was not captured."""
         return _dict(_dict(self._beyond.get("processes")).get(str(pid)))
 
     def program(self, pid: int) -> Optional[str]:
-        """A name for people: the script of an interpreter, else the program's."""
+        """Return a process's name: the script of an interpreter, else the program."""
         known = self._facts.get(pid)
         if known is None:
             name = self.beyond(pid).get("name")
@@ -85,18 +93,18 @@ class Connections:
         return str(name).rsplit("/", 1)[-1] if name else None
 
     def called(self, pid: int) -> str:
-        """``PID 123 (gzip)``."""
+        """Return a label such as ``PID 123 (gzip)``."""
         name = self.program(pid)
         return f"PID {pid} ({name})" if name else f"PID {pid}"
 
     def special(self, pid: int, fd: int) -> Dict[str, Any]:
-        """What fdinfo told of an eventfd, an epoll, a pidfd, …"""
+        """Return the fdinfo of an eventfd, epoll, pidfd or similar."""
         return _dict(_dict(_dict(self.net.get("special")).get(str(pid))).get(str(fd)))
 
     # ------------------------------------------------------------------ ends
 
     def emulators(self, number: str) -> Tuple[End, ...]:
-        """Who of the tree has the other end of the pseudo-terminal /dev/pts/NUMBER."""
+        """Return the tree's ends of the pseudo-terminal /dev/pts/NUMBER."""
         found = []
         for pid, table in _dict(self.net.get("special")).items():
             for fd, told in _dict(table).items():
@@ -109,27 +117,32 @@ class Connections:
         return tuple(found)
 
     def ends_of_pipe(self, name: str) -> Tuple[End, ...]:
-        """``name``: its inode, or a FIFO's path."""
+        """Return the known ends of a pipe.
+
+        ``name``: its inode, or a FIFO's path.
+        """
         rows = _dict(self.net.get("pipes")).get(name)
         target = name if name.startswith("/") else f"pipe:[{name}]"
         return (*_ends(rows, True), *self.ends_beyond(target))
 
     def ends_of_socket(self, inode: str) -> Tuple[End, ...]:
+        """Return the known ends of a socket."""
         return (*self._sockets.get(inode, ()), *self.ends_beyond(f"socket:[{inode}]"))
 
     def peer_of_socket(self, inode: str) -> Optional[str]:
-        """The inode of the other end when that is on this machine."""
+        """Return the inode of the other end; None if it is not on this machine or unknown."""
         peer = _dict(_dict(self.net.get("sockets")).get(inode)).get("peer")
         return str(peer) if isinstance(peer, int) and peer > 0 else None
 
     def timeouts(self, inode: str) -> Optional[Tuple[float, float]]:
-        """Seconds after which the kernel ends a blocking receive, and a send, on a socket; 0: never. None: unknown."""
+        """Return the timeouts of a socket in seconds (receive, send), 0: none; None if unknown."""
         row = _dict(self.net.get("timeouts")).get(inode)
         if not isinstance(row, list) or len(row) != 2 or not all(isinstance(one, (int, float)) for one in row):
             return None
         return float(row[0]), float(row[1])
 
     def fill(self, name: str) -> Optional[Fill]:
+        """Return the fill of a pipe; None if unknown."""
         known = _dict(_dict(self.net.get("fill")).get(name))
         if not known:
             return None
@@ -143,10 +156,10 @@ class Connections:
         )
 
     def all_holders(self, targets: Iterable[str], ends: Iterable[End]) -> Tuple[bool, str]:
-        """Is it known that nobody holds these files but ``ends``? With the sentence that says so, or what is missing.
+        """Return whether ``ends`` are all holders of these files, with a sentence that says so or what is missing.
 
-        What no process beyond the tree has was made within it: then only those of the tree, and those who may descend
-        from it, could have inherited it.
+        A file that no process outside the tree holds was made within the tree; only its processes and their descendants
+        can have inherited it.
         """
         if "known" not in self.net or not self._beyond:
             return False, "which other processes hold it was not recorded"
@@ -173,7 +186,10 @@ class Connections:
         return True, f"the descriptors of {count} processes, all that could hold it, were looked through"
 
     def ends_beyond(self, target: str) -> Tuple[End, ...]:
-        """Those that processes beyond the tree have of a file, by its path or what the link to it says."""
+        """Return the ends of a file held by processes outside the tree.
+
+        ``target``: its path, or the text of the link to it.
+        """
         return _ends(_dict(self._beyond.get("ends")).get(target), False, self)
 
     def _holders_of_sockets(self) -> Dict[str, List[End]]:

@@ -1,7 +1,12 @@
-"""The JSON files of a bundle, as ``capture`` writes them: which fields there are, and of which kind.
+"""Fields and types of a bundle's JSON files.
 
-``process.json`` by capture.facts, ``window.json`` by capture.window and capture.probes, ``net.json`` by capture.connections,
-``machine.json`` by capture.window and capture.cgroups, ``sharers.json`` by capture.sharers.
+Writers:
+
+- ``process.json``: capture.procfs.facts
+- ``window.json``: capture.observe.window, capture.observe.probes
+- ``net.json``: capture.procfs.connections
+- ``machine.json``: capture.observe.window, capture.procfs.cgroups
+- ``sharers.json``: capture.procfs.sharers
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ from .shapes import (
     whole,
 )
 
-#: Threads of one process; of more, /proc and the window tell nothing. The largest that was measured had 5,000.
+#: Threads of one process; the window of a larger one is ignored. The largest one measured had 5,000.
 MOST_THREADS = 1 << 16
 _FD = whole(0, (1 << 31) - 1)
 _PID = whole(1, MOST_PID - 1)
@@ -44,7 +49,10 @@ def _is_fd(name: str) -> bool:
 
 
 def _rights(value: Any) -> Any:
-    """Nonsense is not as good as missing here: it is no leave to read with our own rights."""
+    """Return the rights, or None for invalid ones.
+
+    A missing field allows reading with our own rights; an invalid one does not.
+    """
     found = _IDS(value)
     return None if found is MISSING else found
 
@@ -116,6 +124,6 @@ SHARERS = record(beyond=table(listed(_PID)), unread=whole(0), not_looked_at=whol
 
 
 def read(folder: Folder, name: str, shape: Shape) -> Dict[str, Any]:
-    """One of these files; empty when it is missing or damaged, without what does not fit."""
+    """Return one of these files without invalid parts; empty if missing or damaged."""
     found = shape(read_json(folder, name))
     return found if isinstance(found, dict) else {}

@@ -1,4 +1,4 @@
-"""What the capture wrote about a process beside its core: names, the last system calls, and what the window saw."""
+"""The capture's facts about a process beside its core: names, last system calls, the window."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .window import NO_WINDOW, Window
 
 
 class Raw(NamedTuple):
-    """What the capture wrote about a process beside its core; all of it may be empty."""
+    """The capture's facts about a process beside its core; all of them may be empty."""
 
     process: Dict[str, Any]
     window: Window
@@ -23,14 +23,16 @@ NO_RAW = Raw({}, NO_WINDOW, {}, None)
 
 
 def kept_root(process: Mapping[str, Any]) -> Optional[str]:
-    """The directory of a bundle that has the programs and sources of a process that saw other files than its capturer
-    (capture.roots), if any of them are there; ``process``: its process.json. None for all others."""
+    """Return the directory of a bundle with the files of a process that had another root; None for others.
+
+    ``process``: its process.json. Written by ``capture`` if any of its programs and sources were available.
+    """
     number = process.get("root")
     return f"raw/roots/{number}" if type(number) is int and number > 0 else None
 
 
 def tids(process: Dict[str, Any]) -> Dict[int, int]:
-    """The number by which a thread knows itself → ours, where they differ."""
+    """Return the TID in a thread's own namespace → outer TID, where they differ."""
     threads = process.get("threads")
     found = {}
     for tid, facts in threads.items() if isinstance(threads, dict) else ():
@@ -42,14 +44,14 @@ def tids(process: Dict[str, Any]) -> Dict[int, int]:
 
 
 def own_pid(process: Dict[str, Any]) -> Optional[int]:
-    """By which a process knows itself where that is another number than ours (NSpid of /proc/PID/status)."""
+    """Return a process's PID in its own namespace if that differs (NSpid of /proc/PID/status); else None."""
     numbers = process.get("ns_pids")
     own = numbers[-1] if isinstance(numbers, list) and len(numbers) > 1 else None
     return own if isinstance(own, int) else None
 
 
 def comm(raw: Raw, tid: int) -> Optional[str]:
-    """A thread's name as the kernel has it."""
+    """Return a thread's name in the kernel; None if unknown."""
     threads = raw.process.get("threads")
     facts = threads.get(str(tid)) if isinstance(threads, dict) else None
     name = facts.get("comm") if isinstance(facts, dict) else None
@@ -57,7 +59,7 @@ def comm(raw: Raw, tid: int) -> Optional[str]:
 
 
 def last_call(window: Window, tid: int) -> Optional[threadwaits.SystemCall]:
-    """The system call that /proc showed at the last look of the window, before anything was stopped."""
+    """Return a thread's system call at the last look of the window, before anything was stopped; None if unknown."""
     call = window.threads.get(tid, {}).get("last_syscall")
     args = call.get("args") if isinstance(call, dict) else None
     if not isinstance(call, dict) or not isinstance(args, list) or len(args) != 6 or "name" not in call:

@@ -1,7 +1,7 @@
-"""JSON of a bundle, made to fit: what has another type, or is out of bounds, is as good as missing.
+"""Validation of a bundle's JSON: values of another type or out of bounds count as missing.
 
-A bundle may come from anybody. A shape is a function from a value to that value, or to ``MISSING``; records lose the fields
-that do not fit, lists and tables their misfits, and nothing else comes through.
+Bundles are untrusted. A shape is a function from a value to that value or ``MISSING``. Records, lists and tables drop
+what is invalid and pass nothing else.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ from ...foreign.numbers import decimal
 MISSING: Any = object()
 Shape = Callable[[Any], Any]
 
-#: Bytes of one JSON file of a bundle: the maps and descriptors of a process are a megabyte or two, the samples of a crowd
-#: some tens.
+#: Bytes of one JSON file: the maps and descriptors of a process take 1 to 2 MB, the samples of many threads some tens.
 MOST_JSON, MOST_SAMPLES = 32 << 20, 64 << 20
-#: Process and thread numbers stay below (pid_t is an int).
+#: Exclusive limit of PIDs and TIDs (pid_t is an int).
 MOST_PID = 1 << 31
 _MOST_TEXT = 1 << 20
 _INT64 = 1 << 63
 
 
 def read_json(folder: Folder, name: str, most: int = MOST_JSON) -> Optional[Any]:
-    """A JSON file of a bundle; None when it is missing, damaged or larger than any (a bundle may be cut short)."""
+    """Return a JSON file of a bundle; None if missing, damaged or too large."""
     try:
         return strictjson.loads(folder.read(name, most))
     except (OSError, ValueError):
@@ -34,31 +33,31 @@ def read_json(folder: Folder, name: str, most: int = MOST_JSON) -> Optional[Any]
 
 
 def digits(text: str, below: int = _INT64) -> Optional[int]:
-    """The number that decimal ASCII digits write; None for anything else, and from ``below`` on."""
+    """Parse decimal ASCII digits; None if invalid or not below ``below``."""
     return decimal(text, below - 1)
 
 
 def pid_of(text: str) -> Optional[int]:
-    """A process's or thread's number that a name consists of; None for anything else."""
+    """Parse a PID or TID; None if invalid."""
     return digits(text, MOST_PID) or None
 
 
 def number(value: Any) -> Optional[float]:
-    """A finite JSON number as a float; None for anything else."""
+    """Return a finite JSON number as a float; None for anything else."""
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return None
     return float(value) if -MOST_FLOAT <= value <= MOST_FLOAT else None
 
 
 def integer(value: Any) -> Optional[int]:
-    """A JSON number as an int of 64 bits; None for anything else."""
+    """Return a JSON number as a 64-bit int; None for anything else."""
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return None
     return int(value) if -_INT64 <= value < _INT64 else None
 
 
 def dictionary(value: Any) -> Dict[str, Any]:
-    """A JSON object; empty for anything else."""
+    """Return a JSON object; empty for anything else."""
     return value if isinstance(value, dict) else {}
 
 
@@ -66,7 +65,7 @@ def dictionary(value: Any) -> Dict[str, Any]:
 
 
 def whole(low: int = -_INT64, high: int = _INT64 - 1) -> Shape:
-    """An int within these bounds."""
+    """Return the shape of an int within these bounds."""
 
     def fits(value: Any) -> Any:
         return value if type(value) is int and low <= value <= high else MISSING
@@ -75,27 +74,27 @@ def whole(low: int = -_INT64, high: int = _INT64 - 1) -> Shape:
 
 
 def amount(value: Any) -> Any:
-    """A finite number."""
+    """Return a finite number, or MISSING."""
     return value if number(value) is not None else MISSING
 
 
 def text(value: Any) -> Any:
-    """A string, not an endless one."""
+    """Return a string of limited length, or MISSING."""
     return value if isinstance(value, str) and len(value) <= _MOST_TEXT else MISSING
 
 
 def flag(value: Any) -> Any:
-    """True or false."""
+    """Return a bool, or MISSING."""
     return value if isinstance(value, bool) else MISSING
 
 
 def null_or(shape: Shape) -> Shape:
-    """What may be unknown, where it matters that this was said."""
+    """Return the shape of a value or null, where null differs from a missing value."""
     return lambda value: None if value is None else shape(value)
 
 
 def either(*shapes: Shape) -> Shape:
-    """The first shape that fits."""
+    """Return a shape that applies the first one that fits."""
 
     def fits(value: Any) -> Any:
         return next((found for found in (shape(value) for shape in shapes) if found is not MISSING), MISSING)
@@ -104,7 +103,7 @@ def either(*shapes: Shape) -> Shape:
 
 
 def listed(shape: Shape, most: int = 1 << 20) -> Shape:
-    """A list of one kind, without what does not fit."""
+    """Return the shape of a list of one kind; invalid elements are dropped."""
 
     def fits(value: Any) -> Any:
         if not isinstance(value, list):
@@ -115,7 +114,7 @@ def listed(shape: Shape, most: int = 1 << 20) -> Shape:
 
 
 def row(*shapes: Shape) -> Shape:
-    """A list of so many values, each of its kind; one misfit spoils it."""
+    """Return the shape of a list with one value per shape; one invalid value invalidates it."""
 
     def fits(value: Any) -> Any:
         if not isinstance(value, list) or len(value) != len(shapes):
@@ -129,7 +128,10 @@ def row(*shapes: Shape) -> Shape:
 def table(
     shape: Shape, key: Callable[[str], Union[bool, Optional[int]]] = lambda _name: True, most: int = 1 << 20
 ) -> Shape:
-    """An object whose names are data; ``key`` says which of them may be."""
+    """Return the shape of an object whose names are data.
+
+    ``key`` accepts a name.
+    """
 
     def fits(value: Any) -> Any:
         if not isinstance(value, dict) or len(value) > most:
@@ -141,7 +143,7 @@ def table(
 
 
 def record(**shapes: Shape) -> Shape:
-    """An object of known fields."""
+    """Return the shape of an object with these fields."""
 
     def fits(value: Any) -> Any:
         if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Steps of a capture that failed or left something out → gaps. Reports say once what many processes share."""
+"""Gaps for steps of a capture that failed or left something out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...evidence import Gap
 
 
 def step_gaps(manifest: Dict[str, Any]) -> List[Gap]:
-    """In the order of the steps. The manifest may be anything."""
+    """Return gaps in the order of the steps; the manifest is untrusted."""
     listed = _steps(manifest)
     by_kernel = {
         str(step.get("subject")) for step in listed if step.get("step") == "kernel-core" and step.get("ok") is True
@@ -16,13 +16,13 @@ def step_gaps(manifest: Dict[str, Any]) -> List[Gap]:
     found: List[Gap] = []
     for step in listed:
         if step.get("step") == "core" and str(step.get("subject")) in by_kernel:
-            continue  # the kernel has written the one that we could not
+            continue  # the kernel has written this core
         found += _gaps(step)
     return found
 
 
 def end_gaps(manifest: Dict[str, Any]) -> List[Gap]:
-    """Its timings are the last thing that a capture notes: without them it was cut short."""
+    """Return a gap if the capture was cut short: its timings, which it notes last, are missing."""
     timings = manifest.get("timings")
     if isinstance(timings, dict) and "pause_s" in timings:
         return []

@@ -1,9 +1,12 @@
-"""What surrounded the processes over the window: their control groups and the machine.
+"""Surroundings of the processes during the window: control groups and machine.
 
-``raw/proc/machine.json`` holds the kernel's files as they were at both ends of the window; here they become numbers.
-Sources: Documentation/admin-guide/cgroup-v2.rst (cpu.stat, cpu.max, memory.events, cgroup.events);
-scheduler/sched-bwc.rst (version 1: throttled_time in ns, quota -1 for none); accounting/psi.rst (total in µs);
-cgroup-v1/memory.rst (a limit near 2^63 means none); proc_stat(5), proc_vmstat(5) (pswpin, pswpout count pages).
+``raw/proc/machine.json`` contains the kernel's files at both ends of the window. Sources:
+
+- Documentation/admin-guide/cgroup-v2.rst (cpu.stat, cpu.max, memory.events, cgroup.events)
+- scheduler/sched-bwc.rst (version 1: throttled_time in ns, quota -1 for none)
+- accounting/psi.rst (total in µs)
+- cgroup-v1/memory.rst (a limit near 2^63 means none)
+- proc_stat(5), proc_vmstat(5) (pswpin, pswpout count pages)
 """
 
 from __future__ import annotations
@@ -17,39 +20,39 @@ from . import documents
 from .shapes import digits, number
 from .window import Window, whole
 
-_PAGE = 4096  # of the kernels that swap: x86-64, and most of aarch64
-_NO_LIMIT = 1 << 60  # version 1 says 2^63 less a page
+_PAGE = 4096  # bytes; of kernels that swap: x86-64, and most of aarch64
+_NO_LIMIT = 1 << 60  # version 1: 2^63 minus a page
 _MOST_LEVELS = 32
-_LARGEST = 1 << 63  # what evidence can hold
-_PERIODS = range(1_000, 1_000_001)  # µs: what the kernel takes as a period (kernel/sched/core.c: 1 ms to 1 s)
+_LARGEST = 1 << 63  # limit of evidence
+_PERIODS = range(1_000, 1_000_001)  # µs: periods that the kernel accepts (kernel/sched/core.c: 1 ms to 1 s)
 
 
 class Ends(NamedTuple):
-    """Files of one folder, before and after the window: name → text."""
+    """Files of one directory before and after the window: name → text."""
 
     before: Mapping[str, str]
     after: Mapping[str, str]
 
     def growth(self, file: str, key: str) -> Optional[int]:
-        """By how much a counter of a flat keyed file has grown."""
+        """Return the growth of a counter in a file of ``name number`` lines; None if unknown or shrunk."""
         first, last = _keyed(self.before.get(file)).get(key), _keyed(self.after.get(file)).get(key)
         return last - first if first is not None and last is not None and last >= first else None
 
     def number(self, file: str) -> Optional[int]:
-        """The only number in a file; None for ``max`` and the like."""
+        """Return the only number in a file; None for ``max`` and other texts."""
         text = self.after.get(file, "").strip()
         return digits(text)
 
 
 class Surroundings:
-    """``raw/proc/machine.json`` of a bundle; knows nothing when that is missing or damaged."""
+    """The content of a bundle's ``raw/proc/machine.json``; empty if missing or damaged."""
 
     def __init__(self, folder: Folder) -> None:
         self._data = documents.read(folder, "raw/proc/machine.json", documents.MACHINE)
         self._seconds = number(self._data.get("seconds"))
 
     def completed(self, process: Process, window: Window, facts: Dict[str, Any]) -> Process:
-        """With what the window counted for it as a whole, and what its control group or a tracer did to it."""
+        """Return a process with its counters, its control group and its tracer."""
         tracer, name, stopped_by = (facts.get(key) for key in ("tracer_pid", "tracer_name", "stopped_by"))
         cwd = facts.get("cwd")
         return replace(
@@ -63,6 +66,7 @@ class Surroundings:
         )
 
     def machine(self) -> Optional[Machine]:
+        """Return the machine's state; None if unknown."""
         ends = _ends(self._data.get("machine"))
         if not ends.after:
             return None
@@ -82,7 +86,7 @@ class Surroundings:
         )
 
     def control_group(self, pid: int) -> Optional[ControlGroup]:
-        """Of one process; None when nothing is known of it."""
+        """Return a process's control group; None if unknown."""
         members = self._data.get("processes")
         mine = members.get(str(pid)) if isinstance(members, dict) else None
         if not isinstance(mine, dict):
@@ -108,7 +112,7 @@ class Surroundings:
         )
 
     def _frozen(self, places: Mapping[str, str]) -> Optional[bool]:
-        """Either version may freeze; both of their files tell of freezing from above as well."""
+        """Return whether either version's group is frozen; both files include freezing from above."""
         answers = []
         for hierarchy in [h for h in ("", "freezer") if h in places]:
             group = self._group(hierarchy, places[hierarchy])
@@ -126,7 +130,7 @@ class Surroundings:
         return _ends(table[path]) if isinstance(table, dict) and path in table else None
 
     def _levels(self, hierarchy: str, path: str) -> List[Ends]:
-        """The group at ``path`` and those above it, as far as they were read."""
+        """Return the group at ``path`` and those above it, as far as read."""
         found = []
         for _level in range(_MOST_LEVELS):
             found.append(self._group(hierarchy, path))
@@ -136,7 +140,10 @@ class Surroundings:
         return [group for group in found if group is not None]
 
     def _stalls(self, ends: Ends, form: str) -> Dict[str, float]:
-        """``cpu some`` and so on; ``form`` makes a file's name of the kind."""
+        """Return the share of the window that was stalled, by ``cpu some`` and so on.
+
+        ``form``: format of the file's name.
+        """
         found = {}
         for kind, row in itertools.product(("cpu", "memory", "io"), ("some", "full")):
             first, last = (_total(texts.get(form.format(kind)), row) for texts in ends)
@@ -152,7 +159,7 @@ class _Quota(NamedTuple):
 
 
 def _tightest_quota(levels: Sequence[Ends]) -> _Quota:
-    """The quota is the smallest one; the throttling that of the level that was held back most."""
+    """Return the smallest quota, and the throttling of the most throttled level."""
     quotas = [quota for quota in map(_cpus, levels) if quota is not None]
     held = []
     for level in levels:
@@ -185,11 +192,11 @@ def _says_frozen(group: Ends, path: str) -> Optional[bool]:
 
 
 def _nearest_limit(levels: Sequence[Ends]) -> Tuple[Optional[int], Optional[int]]:
-    """(limit, use) of the level with the least left; without any limit the use of the process's own group."""
+    """Return (limit, use) of the level with the least left; without a limit, the use of the process's group."""
     limits = []
     for level in levels:
         caps = (level.number("memory.max"), level.number("memory.high"), level.number("memory.limit_in_bytes"))
-        limit = min((cap for cap in caps if cap is not None), default=None)  # above `high` it is made to wait
+        limit = min((cap for cap in caps if cap is not None), default=None)  # above `high` it is throttled
         used = _either(level, "memory.current", "memory.usage_in_bytes")
         if limit is not None and used is not None and limit < _NO_LIMIT:
             limits.append((limit - used, limit, used))
@@ -200,8 +207,10 @@ def _nearest_limit(levels: Sequence[Ends]) -> Tuple[Optional[int], Optional[int]
 
 
 def _refaulted(ends: Ends, file: str) -> Optional[int]:
-    """Bytes of the workingset_refault counters, which are pages: one number up to Linux 5.8, two since; of version 1 groups the
-    sums (total_) that include the groups below."""
+    """Return the growth of the workingset_refault counters in bytes; they count pages.
+
+    One counter up to Linux 5.8, two since; version 1 groups have sums (total_) that include the groups below.
+    """
     names = [f"{sums}workingset_refault{kind}" for sums in ("total_", "") for kind in ("", "_anon", "_file")]
     grown = [ends.growth(file, name) for name in names]
     mine = next((three for three in (grown[:3], grown[3:]) if any(n is not None for n in three)), None)
@@ -222,7 +231,7 @@ def _either(level: Ends, *files: str) -> Optional[int]:
 
 
 def _telling(places: Mapping[str, str]) -> str:
-    """The path that says most: the unified one, else a controller's, the top last."""
+    """Return the most specific path: the unified one, else a controller's, the top last."""
     paths = [places[""]] if "" in places else []
     paths += [path for hierarchy, path in sorted(places.items()) if hierarchy]
     return next((path for path in paths if path.strip("/")), "/")
@@ -244,12 +253,12 @@ def _rows(text: Optional[str]) -> Iterable[List[str]]:
 
 
 def _keyed(text: Optional[str]) -> Dict[str, int]:
-    """``name number`` a line."""
+    """Parse lines of ``name number``."""
     return _numbers((row[0], digits(row[1])) for row in _rows(text) if len(row) == 2)
 
 
 def _kilobytes(text: Optional[str]) -> Dict[str, int]:
-    """/proc/meminfo → bytes."""
+    """Parse /proc/meminfo into bytes."""
     rows = ((row[0].rstrip(":"), digits(row[1], _LARGEST >> 10)) for row in _rows(text) if len(row) == 3)
     return {name: count << 10 for name, count in _numbers(rows).items()}
 
@@ -259,7 +268,7 @@ def _numbers(rows: Iterable[Tuple[str, Optional[int]]]) -> Dict[str, int]:
 
 
 def _total(text: Optional[str], row_name: str) -> Optional[int]:
-    """Microseconds: ``some avg10=0.00 avg60=0.00 avg300=0.00 total=0``."""
+    """Return the total of a row in µs: ``some avg10=0.00 avg60=0.00 avg300=0.00 total=0``."""
     for row in _rows(text):
         if row[:1] == [row_name] and row[-1].startswith("total="):
             return digits(row[-1][6:])
@@ -267,7 +276,10 @@ def _total(text: Optional[str], row_name: str) -> Optional[int]:
 
 
 def _steal(ends: Ends) -> Optional[float]:
-    """Fields of the row ``cpu``: user nice system idle iowait irq softirq steal …, the guests' being part of user."""
+    """Return the share of stolen time.
+
+    Fields of the row ``cpu``: user nice system idle iowait irq softirq steal …; guests are part of user.
+    """
     first, last = _cpu_row(ends.before), _cpu_row(ends.after)
     if len(first) < 8 or len(last) < 8:
         return None

@@ -1,7 +1,7 @@
-"""What each thread was at over the window: the looks at ``/proc`` and at the GIL's holder, put together.
+"""Timelines of threads over the window, from looks at ``/proc`` and at the GIL's holder.
 
-Both are looks, not records: between two of them a thread may have done something else. Under a thrash the holder changes
-thousands of times a second, and is asked for a hundred times.
+Looks are samples: a thread may have done something else in between. Under heavy contention the GIL's holder changes
+thousands of times a second and is sampled a hundred times.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from ...evidence.vocabulary import Doing
 from .shapes import integer, number
 from .window import Window
 
-#: Of one thread: more make no better picture.
+#: Stretches per thread; more do not improve the picture.
 _MOST = 400
 _RUNNING = "running"
 
 
-#: Who held the GIL when: (seconds since the window began, address of the thread state or 0 for nobody).
+#: (seconds since the window began, address of the holder's thread state; 0: no holder).
 GilHolders = Tuple[Tuple[float, int], ...]
 
 
 def holders(window: Window) -> GilHolders:
-    """Of the main interpreter; nobody's in a free-threaded build, and without a window."""
+    """Return the holders of the main interpreter's GIL; empty in free-threaded builds and without a window."""
     probe = window.probes.get("gil")
     found = probe.get("holders") if isinstance(probe, dict) else None
     if not isinstance(found, list) or window.began is None:
@@ -36,12 +36,15 @@ def holders(window: Window) -> GilHolders:
 def timeline(
     window: Window, tid: int, state: Optional[int], held: GilHolders, is_gil: Callable[[int], Optional[bool]]
 ) -> Tuple[Stretch, ...]:
-    """One thread's, without gaps; () where there was no window. ``state``: the address of its thread state;
-    ``is_gil(address)``: does who waits on this futex want the GIL? None where nobody knows."""
+    """Return a thread's timeline without gaps; empty without a window.
+
+    - ``state``: address of its thread state
+    - ``is_gil(address)``: whether a futex is a GIL's; None if unknown
+    """
     raw = window.threads.get(tid, {}).get("course")
     if window.seconds is None or not isinstance(raw, list):
         return ()
-    events: List[Tuple[float, int, Optional[Doing]]] = []  # (when, 0 a look at /proc or 1 at the GIL, what it says)
+    events: List[Tuple[float, int, Optional[Doing]]] = []  # (time, 0: /proc or 1: GIL, state seen)
     for row in raw:
         seen = _seen(row, is_gil)
         if seen is not None:
@@ -54,7 +57,7 @@ def timeline(
 
 
 def _seen(row: Any, is_gil: Callable[[int], Optional[bool]]) -> Optional[Tuple[float, Doing]]:
-    """(when, what the thread was at) of one look."""
+    """Return (time, state of the thread) of one look; None if invalid."""
     if not isinstance(row, list) or len(row) != 4:
         return None
     at, state, call, word = number(row[0]), row[1], row[2], integer(row[3])
@@ -69,7 +72,10 @@ def _seen(row: Any, is_gil: Callable[[int], Optional[bool]]) -> Optional[Tuple[f
 
 
 def _stretches(events: List[Tuple[float, int, Optional[Doing]]], seconds: float) -> Tuple[Stretch, ...]:
-    """Holding the GIL goes before what ``/proc`` says: that may be a moment older."""
+    """Return the stretches between events.
+
+    Holding the GIL precedes what ``/proc`` shows, which may be older.
+    """
     found: List[Stretch] = []
     base: Doing = "unknown"
     doing: Optional[Doing] = None

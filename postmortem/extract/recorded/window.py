@@ -1,7 +1,8 @@
-"""What the observation window recorded: counters of each thread, and py-spy's samples.
+"""The observation window: counters of threads, and py-spy's samples.
 
-``raw/proc/PID/window.json`` is written by ``capture``; ``raw/pyspy/PID.chrometrace.json`` by py-spy (B and E events
-with microseconds, one track a thread, frames named by their qualified name).
+- ``raw/proc/PID/window.json``: written by ``capture``
+- ``raw/pyspy/PID.chrometrace.json``: written by py-spy: B and E events with microseconds, one track per thread, frames
+  named by their qualified name
 """
 
 from __future__ import annotations
@@ -14,40 +15,40 @@ from ...foreign.held import Folder
 from . import documents
 from .shapes import MOST_SAMPLES, integer, number, read_json
 
-#: Distinct stacks kept per thread, most frequent first; the rest is noise for people and rules alike.
+#: Distinct stacks kept per thread, most frequent first; the rest is noise.
 MAX_STACKS = 40
-#: Frames kept of one that is deeper.
+#: Innermost and outermost frames kept of a deeper stack.
 _INNER, _OUTER = 60, 200
 #: Share of a thread's samples that must agree on the outermost function.
 _MOSTLY = 0.6
-#: A thread by its tid; where the interpreter's thread state has none (up to 3.10), by its pthread_t.
+#: A thread by its tid; by its pthread_t if the interpreter's thread state has none (up to 3.10).
 _TRACK = re.compile(r"thread \((?:([0-9]{1,10})|0x([0-9A-Fa-f]{1,16}))\)(?:: (.*))?$", re.S)
-_KINDS = ["B", "E"]  # a list: what is compared may be no key
+_KINDS = ["B", "E"]  # a list: the compared value may be unhashable
 #: PID_MAX_LIMIT of Linux. A pthread_t is an address, far above it.
 _LARGEST_TID = 1 << 22
-#: Frames of all stacks of a trace that are put together: a trace of nothing but deeper and deeper stacks has no end.
+#: Frames processed per trace, a limit on traces of ever deeper stacks.
 _MOST_FRAMES = 10_000_000
 
 
 class Window(NamedTuple):
-    """One process's window; empty when there was none."""
+    """The window of one process; empty if there was none."""
 
     seconds: Optional[float]
-    threads: Dict[int, Dict[str, Any]]  # tid → the raw record
+    threads: Dict[int, Dict[str, Any]]  # tid → raw record
     io: Optional[Dict[str, int]]
     rss_growth: Optional[int]
     probes: Dict[str, Any]
     cpu_s: Optional[float] = None
     minor_faults: Optional[int] = None
     major_faults: Optional[int] = None
-    began: Optional[float] = None  # time.monotonic() of the machine of the capture
+    began: Optional[float] = None  # time.monotonic() of the captured machine
 
 
 NO_WINDOW = Window(None, {}, None, None, {})
 
 
 def read_window(folder: Folder, pid: int) -> Window:
-    """``window.json`` of a process; no window when it is missing or damaged."""
+    """Return a process's ``window.json``; an empty window if missing or damaged."""
     data = documents.read(folder, f"raw/proc/{pid}/window.json", documents.WINDOW)
     if "threads" not in data:
         return NO_WINDOW
@@ -65,6 +66,7 @@ def read_window(folder: Folder, pid: int) -> Window:
 
 
 def counters(window: Window, tid: int) -> Optional[Counters]:
+    """Return a thread's counters; None if unknown."""
     raw = window.threads.get(tid)
     if raw is None or window.seconds is None:
         return None
@@ -86,7 +88,7 @@ def counters(window: Window, tid: int) -> Optional[Counters]:
 
 
 def whole(window: Window) -> Optional[Counters]:
-    """The counters of the process, its threads that have ended included."""
+    """Return the process's counters, including threads that have ended; None without a window."""
     if window.seconds is None:
         return None
     calls = window.io or {}
@@ -111,9 +113,11 @@ def _counts(value: Any) -> Dict[str, int]:
 
 
 def read_samples(folder: Folder, pid: int, rate: float = 50.0) -> Dict[int, Tuple[Sample, ...]]:
-    """tid, or pthread_t up to Python 3.10 → the distinct stacks that py-spy saw, most frequent first (``assigned`` tells the
-    two apart). ``rate`` (samples a second) turns the time that a stack lasted back into a count: the trace only notes
-    changes."""
+    """Return py-spy's distinct stacks by thread, most frequent first.
+
+    - keys: tid, or pthread_t up to Python 3.10 (``assigned`` distinguishes them)
+    - ``rate``: samples per second; converts durations to counts, since the trace contains changes only
+    """
     events = read_json(folder, f"raw/pyspy/{pid}.chrometrace.json", MOST_SAMPLES)
     if isinstance(events, dict):
         events = events.get("traceEvents")
@@ -134,16 +138,20 @@ def read_samples(folder: Folder, pid: int, rate: float = 50.0) -> Dict[int, Tupl
 
 
 def assigned(samples: Dict[int, Tuple[Sample, ...]], tids: Collection[int]) -> Dict[int, Tuple[Sample, ...]]:
-    """The samples whose tid is known when no interpreter tells which pthread_t is which: all that have one, and what
-    the only thread of a process did."""
+    """Return the samples whose tid is known without an interpreter.
+
+    These are all that have a tid, and those of a process's only thread.
+    """
     if len(samples) == 1 and len(tids) == 1:
         return dict(zip(tids, samples.values()))
     return {tid: found for tid, found in samples.items() if tid <= _LARGEST_TID}
 
 
 def _read_track(events: List[Dict[str, Any]], rate: float, left: int) -> Tuple[Optional[int], Tuple[Sample, ...], int]:
-    """(its number, samples, frames that may still be put together): replays one thread's B and E events; a stack stands
-    from one moment of change to the next."""
+    """Return (tid, samples, frames left to process) of one thread's B and E events.
+
+    A stack lasts from one change to the next.
+    """
     tid: Optional[int] = None
     stack: List[Optional[PythonFrame]] = []
     seen: Dict[Tuple[PythonFrame, ...], List[float]] = {}  # frames → [seconds, first, last]
@@ -175,14 +183,17 @@ def _read_track(events: List[Dict[str, Any]], rate: float, left: int) -> Tuple[O
 
 
 def _shortened(frames: Tuple[PythonFrame, ...]) -> Tuple[Tuple[PythonFrame, ...], Optional[LeftOut]]:
-    """A deep stack without its middle: forty of a recursion would be megabytes of the same lines."""
+    """Return a deep stack without its middle: forty of a recursion would be megabytes of equal lines."""
     left = len(frames) - _INNER - _OUTER
     return (frames, None) if left <= 0 else ((*frames[:_INNER], *frames[-_OUTER:]), LeftOut(_INNER, left))
 
 
 def _whole(samples: List[Sample]) -> List[Sample]:
-    """Without torn stacks: py-spy reads a running thread without stopping it, and sometimes loses the outer frames.
-    A thread has one outermost function; what ends elsewhere is torn, unless it is more than a few."""
+    """Return the samples without torn stacks.
+
+    py-spy reads a running thread without stopping it and sometimes loses outer frames. A thread has one outermost
+    function; stacks that end elsewhere are torn, unless there are many.
+    """
     roots: Dict[Tuple[str, str], int] = {}
     for sample in samples:
         root = (sample.frames[-1].file, sample.frames[-1].function)

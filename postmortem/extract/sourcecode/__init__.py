@@ -1,1 +1,1 @@
-"""What the program's own sources say: plain syntax, nothing of it is executed."""
+"""Facts from the program's sources: syntax only, nothing is run."""

@@ -1,5 +1,7 @@
-"""The conditions that decide whether a line is reached: plain syntax. Where processes that run the same program stand at
-different lines, one of these was true in one of them and false in another."""
+"""Conditions that decide whether a line is reached, from syntax.
+
+If processes of the same program stand at different lines, such a condition was true in one and false in another.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ _MOST = 8
 
 
 def of_ranks(processes: Iterable[Process]) -> Dict[str, Set[int]]:
-    """File → lines at which the main threads of processes stand that run the same program; none where each runs its own."""
+    """Return file → lines of main threads, of processes that run the same program.
+
+    Processes whose program runs only once are left out.
+    """
     groups: Dict[Tuple[object, ...], List[Process]] = {}
     for process in processes:
         main = next((t for t in process.threads if t.is_main), None)
@@ -32,8 +37,10 @@ def of_ranks(processes: Iterable[Process]) -> Dict[str, Set[int]]:
 
 
 def deciding(tree: ast.Module, lines: Iterable[int]) -> Dict[int, Tuple[int, ...]]:
-    """Line → lines of the `if` and `while` statements that it depends on, the nearest first: those around it, and those
-    before it, in the same function, that leave it or a loop."""
+    """Return line → lines of the `if` and `while` statements that it depends on, nearest first.
+
+    These enclose the line, or precede it in the same function and leave that or a loop.
+    """
     wanted = sorted(set(lines))
     found: Dict[int, Tuple[int, ...]] = {}
     for function in _functions(tree):
@@ -42,12 +49,12 @@ def deciding(tree: ast.Module, lines: Iterable[int]) -> Dict[int, Tuple[int, ...
             if first <= line <= last:
                 conditions = sorted(_conditions(function, line), reverse=True)[:_MOST]
                 if conditions:
-                    found[line] = tuple(conditions)  # an inner function comes later, and knows better
+                    found[line] = tuple(conditions)  # inner functions come later and are more precise
     return found
 
 
 def _functions(tree: ast.Module) -> Iterator[ast.AST]:
-    """Outer ones first."""
+    """Yield the module, then its functions, outer ones first."""
     yield tree
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):

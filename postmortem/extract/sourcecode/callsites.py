@@ -1,7 +1,7 @@
-"""The method calls of a function's source that have run before a place, and those that are yet to run: plain syntax.
+"""Method calls of a function that ran before a place, and those still to run, from syntax.
 
-Nothing is evaluated. Calls count in the order of their lines, and within a line in that of their columns, where these are
-known (``Span``, 3.11+); a `finally` or `except` around the line is yet to run.
+Nothing is evaluated. Calls are ordered by line, and by column where known (``Span``, 3.11+). A `finally` or `except`
+around the line is still to run.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optiona
 
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.Module]
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-#: co_name of a module's own code.
+#: co_name of a module's code.
 MODULE = "<module>"
 _END = 1 << 30
 
 
 class CallSite(NamedTuple):
+    """A call of a method or function."""
+
     line: int
     column: int
-    path: Tuple[str, ...]  # what the method is called on: ("self", "_lock"); () for a plain function
+    path: Tuple[str, ...]  # object of the method: ("self", "_lock"); () for a plain function
     name: str  # of the method or function
     arguments: Tuple[Tuple[str, ...], ...] = ()  # dotted names of positional arguments, () for anything else
     end: int = 0  # line of its last character
@@ -28,26 +30,29 @@ class CallSite(NamedTuple):
 
 
 class Span(NamedTuple):
-    """The expression that a frame evaluates: (line, column) of its first character, and behind its last one; columns in
-    bytes of UTF-8, as both ``ast`` and CPython's line tables count them."""
+    """The expression that a frame evaluates.
+
+    (line, column) of its first character, and behind its last one; columns in bytes of UTF-8, as in ``ast`` and
+    CPython's line tables.
+    """
 
     start: Tuple[int, int]
     end: Tuple[int, int]
 
     def is_behind(self, other: Span) -> bool:
-        """Is the other one over when this one is evaluated? What lies inside of it has been, too."""
+        """Return whether the other expression, or part of this one, is complete when this one is evaluated."""
         return other.end <= self.start or (self.start <= other.start and other.end <= self.end and other != self)
 
 
 class Source(NamedTuple):
     """A parsed file."""
 
-    functions: Tuple[Function, ...]  # the module itself is the last one
-    owners: Dict[int, str]  # id of a function's node → name of the class that it is a method of
+    functions: Tuple[Function, ...]  # the module is the last one
+    owners: Dict[int, str]  # id of a function's node → name of the method's class
 
 
 def parse(texts: Optional[List[str]]) -> Source:
-    """Of a file's lines; empty when they are none, or no Python."""
+    """Return a file's functions; empty without lines or if they are not valid Python."""
     if texts is None:
         return Source((), {})
     try:
@@ -65,7 +70,7 @@ def parse(texts: Optional[List[str]]) -> Source:
 
 
 def function_at(source: Source, name: str, line: int) -> Optional[Function]:
-    """The innermost function of that name around a line."""
+    """Return the innermost function with this name around a line; None if there is none."""
     if name == MODULE:
         return source.functions[-1] if source.functions else None
     around = [f for f in source.functions if not isinstance(f, ast.Module) and f.name == name and _holds(f, line)]
@@ -73,7 +78,10 @@ def function_at(source: Source, name: str, line: int) -> Optional[Function]:
 
 
 def function_from(source: Source, name: str, first: int) -> Optional[Function]:
-    """The function of that name whose code begins at a line: its `def`, or its first decorator (co_firstlineno)."""
+    """Return the function with this name whose code begins at a line.
+
+    That is its `def` or its first decorator (co_firstlineno).
+    """
     for function in source.functions:
         if isinstance(function, ast.Module) or function.name != name:
             continue
@@ -84,6 +92,7 @@ def function_from(source: Source, name: str, first: int) -> Optional[Function]:
 
 
 def parameters(function: Function) -> Tuple[str, ...]:
+    """Return the names of positional parameters."""
     if isinstance(function, ast.Module):
         return ()
     arguments = function.args
@@ -91,14 +100,16 @@ def parameters(function: Function) -> Tuple[str, ...]:
 
 
 def calls_before(function: Function, line: int = _END, span: Optional[Span] = None) -> List[CallSite]:
-    """The calls before a line that have run, in their order; all of them without a line. ``span``: what is evaluated there,
-    where it is known: calls of the same line may have run before it."""
+    """Return the calls that ran before a line, in order; without a line, all calls.
+
+    ``span``: the expression evaluated there; calls of the same line may precede it.
+    """
     return sorted(_before(function, line, span))
 
 
 def _before(function: Function, line: int, span: Optional[Span]) -> Iterator[CallSite]:
     def inside(node: ast.AST) -> Iterable[ast.AST]:
-        """Of a `try` that is not over only the body has run."""
+        """Return the children that ran; of a `try` that is not finished only the body."""
         if isinstance(node, ast.Try) and any(_holds(child, line) for child in node.body):
             return node.body
         return ast.iter_child_nodes(node)
@@ -111,7 +122,7 @@ def _before(function: Function, line: int, span: Optional[Span]) -> Iterator[Cal
 def _calls(
     function: Function, inside: Callable[[ast.AST], Iterable[ast.AST]] = ast.iter_child_nodes
 ) -> Iterator[Tuple[ast.Call, Dict[int, Span]]]:
-    """Each call of a function, not of those defined in it, with what is known by then of calls that are awaited."""
+    """Yield each call of a function, without nested definitions, with the spans of awaited calls so far."""
     waiting: List[ast.AST] = list(function.body)
     awaited: Dict[int, Span] = {}
     while waiting:
@@ -125,7 +136,7 @@ def _calls(
 
 
 def _note_awaited(node: ast.AST, awaited: Dict[int, Span]) -> None:
-    """A coroutine has not run when its call has made it, but when it has been awaited."""
+    """Note an awaited call: its coroutine has run only when the await is complete."""
     if isinstance(node, (ast.Await, ast.YieldFrom)):
         awaited[id(node.value)] = _span(node)
 
@@ -139,8 +150,10 @@ def _span(node: ast.expr) -> Span:
 
 
 def calls_from(function: Function, line: int, span: Optional[Span] = None) -> List[CallSite]:
-    """The calls of a line, which run now, and those behind it, in their order. An `else` or `except` of a `try` whose body
-    is over, or a branch that was not taken, looks as if it were yet to run: it is one line of several."""
+    """Return the calls of a line, which run now, and those behind it, in order.
+
+    An `else` or `except` of a finished `try`, and a branch not taken, count as still to run.
+    """
     found: List[CallSite] = []
     for call, awaited in _calls(function):
         if _end(call) >= line and not (span and _is_over(call, span, awaited)):
@@ -149,7 +162,7 @@ def calls_from(function: Function, line: int, span: Optional[Span] = None) -> Li
 
 
 def with_paths(function: Function) -> Set[Tuple[str, ...]]:
-    """What its `with` statements enter, as dotted names."""
+    """Return the dotted names that `with` statements enter."""
     found: Set[Tuple[str, ...]] = set()
     for node in ast.walk(function):
         if isinstance(node, (ast.With, ast.AsyncWith)):
@@ -181,8 +194,10 @@ def _end_column(node: ast.expr) -> int:
 
 
 def named_methods(function: Function, name: str) -> Set[Tuple[str, ...]]:
-    """What methods of a name are taken from without being called on the spot, as dotted names: ``undo(lock.release)``,
-    ``lambda: lock.release()``."""
+    """Return the objects whose method is named without being called directly, as dotted names.
+
+    Examples: ``undo(lock.release)``, ``lambda: lock.release()``.
+    """
     called: Set[int] = set()
     waiting: List[ast.AST] = list(function.body)
     while waiting:
@@ -196,7 +211,7 @@ def named_methods(function: Function, name: str) -> Set[Tuple[str, ...]]:
 
 
 def dotted(node: ast.AST) -> Tuple[str, ...]:
-    """("self", "lock") of ``self.lock``; () of anything but names and attributes."""
+    """Return ("self", "lock") for ``self.lock``; () for anything but names and attributes."""
     names: List[str] = []
     while isinstance(node, ast.Attribute):
         names.append(node.attr)

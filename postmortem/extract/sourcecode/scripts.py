@@ -1,7 +1,7 @@
-"""Where the program's own files are when the interpreter calls them by relative names.
+"""Location of files that the interpreter knows by relative names.
 
-Up to 3.8 a script keeps the name that it was started by, ``program.py``, whatever directory that was in; but the
-interpreter puts the script's real directory in front of ``sys.path`` (Modules/main.c, pymain_run_python).
+Up to 3.8 a script keeps the name used to start it, such as ``program.py``, without its directory; but the interpreter
+puts the script's real directory in front of ``sys.path`` (Modules/main.c, pymain_run_python).
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from ...cpython.state.interpreter import Python
 from ...memory import Fault
 from ..ownership.acquires import Lines
 
-#: Programs put a few directories of their own in front of the script's.
+#: Programs insert few directories in front of the script's.
 _MOST_DIRECTORIES = 10
 
 
 def located(file: str, directory: Optional[str]) -> str:
-    """A frame's file as a path to open. A relative name is looked for in the directory of the script, when the name's
-    own directories do not contradict that; else it stays as it is."""
+    """Return a frame's file as a path to open.
+
+    A relative name is taken from the script's directory unless its own directories contradict that.
+    """
     if directory is None or file.startswith(("/", "<")):
         return file
     parent, name = posixpath.split(posixpath.normpath(file))
@@ -30,8 +32,7 @@ def located(file: str, directory: Optional[str]) -> str:
 
 
 def script_directory(python: Python, lines: Lines) -> Optional[str]:
-    """The first directory of ``sys.path`` that has a file which frames name relatively; None when none has, and when
-    all names are absolute."""
+    """Return the first directory of ``sys.path`` with a file that frames name relatively; None if there is none."""
     files = _relative(python)
     if files:
         for directory in import_path(python)[:_MOST_DIRECTORIES]:
@@ -47,7 +48,7 @@ def _relative(python: Python) -> Set[str]:
 
 
 def import_path(python: Python) -> List[str]:
-    """The absolute directories of the main interpreter's ``sys.path``, in their order."""
+    """Return the absolute directories of the main interpreter's ``sys.path``, in order."""
     objects = python.objects
     try:
         namespace = python.memory.u64(python.interpreters[0].address + python.layout.is_sysdict)

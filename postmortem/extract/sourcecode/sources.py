@@ -1,4 +1,4 @@
-"""The source lines that stacks show, so that a report names them on another machine too."""
+"""Source lines cited by stacks, stored so that reports show them on other machines."""
 
 from __future__ import annotations
 
@@ -15,15 +15,20 @@ _CONTEXT = 1  # lines kept before and after
 
 
 class Sources(NamedTuple):
+    """Cited source lines and their structure."""
+
     lines: Dict[str, Dict[int, str]]  # file → line → text
-    loops: Dict[str, Dict[int, Tuple[int, ...]]]  # file → line → lines of the loops around it, innermost first
-    #: Of ranks: file → line → lines of the conditions that it depends on.
+    loops: Dict[str, Dict[int, Tuple[int, ...]]]  # file → line → lines of the enclosing loops, innermost first
+    #: Main threads of processes of one program: file → line → lines of the conditions that it depends on.
     branches: Dict[str, Dict[int, Tuple[int, ...]]]
-    gaps: List[Gap]  # what is there and was not read
+    gaps: List[Gap]  # files that exist and were not read
 
 
 def read_sources(processes: Sequence[Process], files_of: Callable[[int], Files]) -> Sources:
-    """For every Python frame of threads, tasks and samples. ``files_of``: the files of a process, by its pid."""
+    """Return the sources of every Python frame of threads, tasks and samples.
+
+    ``files_of``: files of a process, by PID.
+    """
     cited: Dict[str, Set[int]] = {}
     places: Dict[str, Set[Tuple[str, Files]]] = {}
     asked: Dict[int, Set[str]] = {}
@@ -39,7 +44,7 @@ def read_sources(processes: Sequence[Process], files_of: Callable[[int], Files])
     found = Sources({}, {}, {}, [])
     for file in sorted(cited):
         read = [(files.lines(path), path, files) for path, files in places.get(file, ())]
-        # two programs may call different files by one relative name, or by one name in two roots
+        # two programs may use one relative name, or two roots one name, for different files
         if not read or any(texts != read[0][0] for texts, _path, _files in read):
             continue
         texts, path, files = read[0]
@@ -61,7 +66,7 @@ def read_sources(processes: Sequence[Process], files_of: Callable[[int], Files])
 
 
 def _unread(codes: Mapping[str, str], names: Sequence[str], pid: int) -> List[Gap]:
-    """What of these sources of a process was not read (``Files.unread``): one gap for each reason."""
+    """Return a gap for each reason why sources of a process were not read (``Files.unread``)."""
     by_code: Dict[str, List[str]] = {}
     for name in names:
         if name in codes:
@@ -77,7 +82,7 @@ def _unread(codes: Mapping[str, str], names: Sequence[str], pid: int) -> List[Ga
 
 
 def _loops_around(tree: ast.Module, lines: Set[int]) -> Dict[int, Tuple[int, ...]]:
-    """The `for` and `while` statements of the same function that enclose each line."""
+    """Return the `for` and `while` statements of the same function that enclose each line, innermost first."""
     around: Dict[int, Tuple[int, ...]] = {}
     waiting: List[Tuple[ast.AST, Tuple[int, ...]]] = [(tree, ())]
     while waiting:
@@ -86,12 +91,12 @@ def _loops_around(tree: ast.Module, lines: Set[int]) -> Dict[int, Tuple[int, ...
             last = getattr(node, "end_lineno", None) or node.lineno
             inside = [line for line in lines if node.lineno <= line <= last]
             if not inside:
-                continue  # nor does any statement within hold one
+                continue  # nor does any statement inside
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 headers = ()
             elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
                 headers = (node.lineno, *headers)
-            around.update((line, headers) for line in inside)  # what lies further in comes later
+            around.update((line, headers) for line in inside)  # inner statements come later
         waiting.extend((child, headers) for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
     return {line: headers for line, headers in sorted(around.items()) if headers}
 

@@ -1,6 +1,8 @@
-"""Where a program's sources send a signal that stops a process: the kernel does not note who sent one, so that this is the best
-there is. Read are the files on the stacks, the main program, and what that has imported: a supervisor made of greenlets shows
-nothing of itself on any stack."""
+"""Places in a program's sources that send a signal which stops a process.
+
+The kernel does not record a signal's sender, so these are the best evidence. Searched are the files on the stacks, the
+main program and the modules it imported: a supervisor made of greenlets is on no stack.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,11 @@ from .usages import Usages, nodes
 
 _MOST_FILES, _MOST_PLACES, _MOST_VALUES, _MOST_DIRECTORIES = 40, 8, 1000, 10
 _SIGNALS = frozenset(("SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU"))
-#: What kill(1) and pkill(1) call them. (A plain "STOP" is what many programs put into a queue.)
+#: Options of kill(1) and pkill(1). (A plain "STOP" is common in queues.)
 _OPTIONS = frozenset(("-STOP", "-SIGSTOP", "-TSTP", "-SIGTSTP"))
-#: Files with none of these are not even parsed.
+#: Files without any of these are not parsed.
 _WORDS = ("STOP", "SIGTSTP", "SIGTT", ".suspend(")
-#: Functions that are given a signal, and do not send it.
+#: Functions that receive a signal's number without sending it.
 _HANDLES = frozenset((
     "signal", "getsignal", "siginterrupt", "add_signal_handler", "remove_signal_handler", "pthread_sigmask", "sigwait",
     "sigwaitinfo", "sigtimedwait", "print", "Signals",
@@ -30,7 +32,7 @@ _HANDLES = frozenset((
 
 
 def stops(usages: Usages, files: Iterable[str], python: Optional[Python]) -> Tuple[PythonFrame, ...]:
-    """The lines, in the order of the files."""
+    """Return the places, in the order of the files."""
     found: List[PythonFrame] = []
     wanted = [*files, *(_main_files(python, usages) if python is not None else ())]
     for file in list(dict.fromkeys(file for file in wanted if is_program(file)))[:_MOST_FILES]:
@@ -58,18 +60,18 @@ def _places(file: str, tree: ast.Module) -> Iterator[PythonFrame]:
 
 
 def _is_suspend(call: ast.Call) -> bool:
-    """psutil's ``Process.suspend()``."""
+    """Return whether a call is psutil's ``Process.suspend()``."""
     return isinstance(call.func, ast.Attribute) and call.func.attr == "suspend" and not call.args
 
 
 def _handles(call: ast.Call) -> bool:
-    """``signal.signal`` has two arguments; a method of that name which has one sends it."""
+    """Return whether a call handles a signal; a method named ``signal`` with one argument sends it."""
     name = _name(call.func)
     return name in _HANDLES and (name != "signal" or len(call.args) > 1)
 
 
 def _is_signal(node: ast.AST) -> bool:
-    """``signal.SIGSTOP``; ``"-STOP"`` of a command line."""
+    """Return whether a node names a stop signal: ``signal.SIGSTOP``, or ``"-STOP"`` of a command line."""
     if isinstance(node, (ast.Attribute, ast.Name)):
         return isinstance(node.ctx, ast.Load) and _name(node) in _SIGNALS
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in _OPTIONS
@@ -80,7 +82,7 @@ def _name(node: ast.AST) -> str:
 
 
 def _main_files(python: Python, usages: Usages) -> List[str]:
-    """The file of ``__main__``, and those of the program's modules that it has imported by name."""
+    """Return the files of ``__main__`` and of the program's modules that it imported by name."""
     objects = python.objects
     try:
         modules = python.memory.u64(python.interpreters[0].address + python.layout.is_modules)
@@ -94,7 +96,7 @@ def _main_files(python: Python, usages: Usages) -> List[str]:
 
 
 def _file(python: Python, value: int) -> Optional[str]:
-    """Of a module; None for anything else."""
+    """Return a module's file; None for anything else."""
     objects = python.objects
     try:
         if objects.type_name(value) != "module":
@@ -105,7 +107,7 @@ def _file(python: Python, value: int) -> Optional[str]:
 
 
 def _found(python: Python, usages: Usages, file: str) -> str:
-    """The script's own name is relative up to Python 3.8, and no frame that names it likewise may have told where it is."""
+    """Return a file's path; up to Python 3.8 the script's is relative and searched on ``sys.path``."""
     if file.startswith("/") or usages.lines(file):
         return file
     paths = (f"{directory}/{file}" for directory in import_path(python)[:_MOST_DIRECTORIES])

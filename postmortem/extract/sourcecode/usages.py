@@ -1,4 +1,4 @@
-"""Where a program's sources make something, put into it, take out of it, and keep an exception: plain syntax, by name."""
+"""Places where a program's sources make, fill or empty something, or keep an exception; from syntax, by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FILLS = frozenset((
 _EMPTIES = frozenset(("get", "get_nowait", "pop", "popleft", "receive", "receive_nowait", "read"))
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _REPEATS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
-#: asyncio's, anyio's and trio's ways to have something run by the event loop.
+#: Functions of asyncio, anyio and trio that schedule work on an event loop.
 _SPAWNS = frozenset((
     "create_task", "ensure_future", "call_soon", "call_soon_threadsafe", "call_later", "call_at", "start_soon", "gather",
     "run_coroutine_threadsafe", "spawn",
@@ -25,20 +25,22 @@ _SPAWNS = frozenset((
 
 
 class Places(NamedTuple):
+    """Places that make, fill and empty a thing."""
+
     made: Tuple[PythonFrame, ...]
     filled: Tuple[PythonFrame, ...]
     emptied: Tuple[PythonFrame, ...]
 
 
 class Usages:
-    """Answers for one process; each file is parsed once."""
+    """The sources of one process; each file is parsed once."""
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
         self._trees: Dict[str, Optional[ast.Module]] = {}
 
     def of(self, name: str, files: Iterable[str]) -> Places:
-        """What is done in these files, the standard library's left out, with a variable or an attribute of this name."""
+        """Return the uses of a variable or attribute with this name in these files, without the standard library."""
         found: Dict[str, List[PythonFrame]] = {"made": [], "filled": [], "emptied": []}
         noted: Set[Tuple[str, int]] = set()
         for file in [file for file in files if not is_stdlib(file)][:_MOST_FILES]:
@@ -52,7 +54,7 @@ class Usages:
         return Places(tuple(found["made"]), tuple(found["filled"]), tuple(found["emptied"]))
 
     def making(self, cls: str, files: Iterable[str]) -> Tuple[PythonFrame, ...]:
-        """Where the program makes objects of a class of this name."""
+        """Return the places that make objects of a class with this name."""
         found: List[PythonFrame] = []
         for file in [file for file in dict.fromkeys(files) if is_program(file)][:_MOST_FILES]:
             tree = self.tree(file)
@@ -62,7 +64,7 @@ class Usages:
         return tuple(dict.fromkeys(found))[:_MOST_PLACES]
 
     def spawning(self, files: Iterable[str]) -> Tuple[PythonFrame, ...]:
-        """Where tasks and callbacks are made in numbers: in a loop or a comprehension."""
+        """Return the places that make tasks or callbacks in a loop or comprehension."""
         found: List[PythonFrame] = []
         for file in [file for file in dict.fromkeys(files) if is_program(file)][:_MOST_FILES]:
             tree = self.tree(file)
@@ -72,7 +74,10 @@ class Usages:
         return tuple(dict.fromkeys(found))[:_MOST_PLACES]
 
     def handlers(self, file: str, line: int) -> Tuple[PythonFrame, ...]:
-        """Where the `except` clauses of the `try` around a line keep the exception: in an assignment, or as an argument."""
+        """Return the places where the `except` clauses around a line keep the exception.
+
+        They assign it, or pass it as an argument.
+        """
         tree = self.tree(file)
         around: List[Tuple[ast.Try, str]] = []
         for node, function in nodes(tree) if tree is not None else ():
@@ -86,16 +91,18 @@ class Usages:
         return tuple(found[:_MOST_PLACES])
 
     def lines(self, file: str) -> List[str]:
+        """Return a file's lines; empty if unavailable."""
         return self._lines(file) or []
 
     def tree(self, file: str) -> Optional[ast.Module]:
+        """Return a file's syntax tree; None if unavailable or invalid."""
         if file not in self._trees:
             self._trees[file] = _parsed(self._lines(file))
         return self._trees[file]
 
 
 def _spawns(repeated: ast.AST) -> Iterator[int]:
-    """Lines within a loop that make a task, or a coroutine that is handed to one all together (``gather(*[…])``)."""
+    """Yield lines of a loop or of a ``gather(*[…])`` that make a task or callback."""
     for node in ast.walk(repeated):
         if isinstance(node, ast.Call):
             name = getattr(node.func, "attr", getattr(node.func, "id", None))
@@ -115,12 +122,12 @@ def _parsed(texts: Optional[List[str]]) -> Optional[ast.Module]:
 
 
 def last_name(way: str) -> str:
-    """``jobs`` of ``Intake.jobs[…]``"""
+    """Return the last name of a path: ``jobs`` for ``Intake.jobs[…]``."""
     return way.replace("[…]", "").rsplit(".", 1)[-1]
 
 
 def nodes(tree: ast.Module) -> Iterator[Tuple[ast.AST, str]]:
-    """Each node with the name of the function, or class, that it stands in; outer ones first."""
+    """Yield each node with the name of its function or class, outer ones first."""
     waiting: List[Tuple[ast.AST, str]] = [(tree, "<module>")]
     while waiting:
         node, function = waiting.pop()
@@ -150,7 +157,7 @@ def _is_called(node: ast.AST, name: str) -> bool:
 
 
 def _keeping(handler: ast.ExceptHandler) -> Iterator[ast.stmt]:
-    """Statements of an `except` clause that put its exception somewhere."""
+    """Yield the statements of an `except` clause that store its exception."""
     if handler.name is None:
         return
     for statement in ast.walk(handler):
@@ -165,7 +172,7 @@ def _keeping(handler: ast.ExceptHandler) -> Iterator[ast.stmt]:
 
 
 def _mentions(node: ast.AST, name: str) -> bool:
-    """Itself, not what is made of it: `str(exc)` keeps nothing, a tuple with it does."""
+    """Return whether an expression keeps the exception: a tuple with it does, ``str(exc)`` does not."""
     if isinstance(node, ast.Call):
         plain = isinstance(node.func, ast.Name) and node.func.id in ("str", "repr", "type", "format")
         return not plain and any(_mentions(argument, name) for argument in node.args)

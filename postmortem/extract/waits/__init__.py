@@ -1,2 +1,8 @@
-"""What threads and tasks wait for: ``threadwaits`` from the system call, ``primitives`` and ``locks`` from the interpreter,
-``nativelocks`` from the C library, ``awaits`` for tasks, ``endpoints`` for descriptors."""
+"""Waits of threads and tasks.
+
+- ``threadwaits``: from system calls
+- ``primitives``, ``locks``: from the interpreter
+- ``nativelocks``: from the C library
+- ``awaits``: of tasks
+- ``endpoints``: for descriptors
+"""

@@ -1,10 +1,14 @@
-"""The system call that a thread of an aarch64 core was in.
+"""System calls of threads in aarch64 cores.
 
-The kernel forgets the number before it writes the core (NT_ARM_SYSTEM_CALL is -1 then), and what remains are the registers:
-the number in x8, arguments from x0 on, all as before the call where it would be restarted, with the instruction pointer back
-on ``svc``; else with the result in x0, -EINTR here, and the instruction pointer behind it (arch/arm64/kernel/signal.c,
-do_signal). So the code says whether it is a call. qemu-user leaves the instruction pointer behind ``svc``, and x0 as it was.
-Where the code is not at hand, only a futex can be told: its arguments are too many to be there by chance.
+The kernel discards the number before it writes the core (NT_ARM_SYSTEM_CALL is -1). The registers remain: the number in
+x8, arguments from x0 on (arch/arm64/kernel/signal.c, do_signal):
+
+- a call to be restarted: x0 as before the call, the instruction pointer on ``svc``
+- any other interrupted call: the result (-EINTR) in x0, the instruction pointer behind ``svc``
+- qemu-user: x0 as before the call, the instruction pointer behind ``svc``
+
+The code at the instruction pointer therefore shows whether it is a call. Where that code is unavailable, only a futex
+can be recognised: it has too many arguments to match by chance.
 """
 
 from __future__ import annotations
@@ -26,12 +30,15 @@ Call = Tuple[str, Tuple[int, int, int, int, int, int]]
 
 
 class Untold(Exception):
-    """Whether it is in a system call cannot be told; the message says why."""
+    """Unknown whether the thread is in a system call; the message gives the reason."""
 
 
 def made(registers: Mapping[str, int], memory: Memory) -> Optional[Call]:
-    """(name, arguments); None of a thread that ran code. An argument that the kernel has overwritten with an error is
-    passed on as it is: it is no address and no descriptor. Raises Untold."""
+    """Return (name, arguments) of the current system call; None if the thread was running code.
+
+    An argument overwritten by the kernel with an error code is returned unchanged: it is neither an address nor a
+    descriptor. Raises Untold.
+    """
     number, pc = registers["x8"], registers.get("pc", 0)
     args = tuple(registers.get(name, 0) for name in _ARGUMENTS)
     here, before = _code(memory, pc), _code(memory, pc - 4)
@@ -45,12 +52,15 @@ def made(registers: Mapping[str, int], memory: Memory) -> Optional[Call]:
 
 
 def _interrupted(number: int, args: Tuple[int, ...], memory: Memory) -> bool:
-    """Behind the call: is it not over yet? A result other than an error was there already, but arguments may look so."""
+    """Return whether the call before the instruction pointer is unfinished.
+
+    True if x0 is an error code, for a futex with plausible arguments (qemu keeps x0), and for every other call.
+    """
     return _WORD - args[0] <= _MOST_ERRORS or number != _FUTEX or _is_futex(number, args, memory)
 
 
 def _is_futex(number: int, args: Tuple[int, ...], memory: Memory) -> bool:
-    """A wait, for a word that is there."""
+    """Return whether the arguments are those of a futex wait on a readable word."""
     call = FutexCall.of(args)
     if number != _FUTEX or not call.sleeps or call.word % 4 or call.operation >> 9:
         return False

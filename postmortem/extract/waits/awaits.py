@@ -1,4 +1,4 @@
-"""What tasks wait for: asyncio's primitives, futures, other tasks, threads, descriptors and children, as resources."""
+"""Resources that tasks wait for: asyncio's primitives, futures, tasks, threads, descriptors and children."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..process.context import PythonContext
 from .callbacks import called_back
 from .endpoints import DescriptorBook
 
-#: What asyncio calls them.
+#: Names of asyncio's classes.
 _CLASSES = {
     "lock": "Lock",
     "event": "Event",
@@ -31,12 +31,12 @@ _CLASSES = {
     "queue": "Queue",
     "barrier": "Barrier",
 }
-#: Looking for a name costs a walk through the variables around: of thousands of futures that the same line made, some.
+#: Limits of the search for names, which reads all surrounding variables: per resource, in total, and per line of code.
 _MOST_USERS = 6
 _MOST_NAMES, _MOST_NAMES_A_LINE = 2_000, 20
 
 
-#: Who could finish a concurrent.futures.Future.
+#: Look-up of the agents that could complete a concurrent.futures.Future.
 Work = Callable[[int], Optional[FutureFacts]]
 _KINDS: Dict[PrimitiveKind, ResourceKind] = {
     "lock": "async-lock", "event": "async-event", "condition": "async-condition", "semaphore": "async-semaphore",
@@ -45,7 +45,7 @@ _KINDS: Dict[PrimitiveKind, ResourceKind] = {
 
 
 class Draft(NamedTuple):
-    """A resource that tasks wait for or hold, until all of them are known."""
+    """A resource that tasks wait for or hold, while tasks are being read."""
 
     ident: str
     kind: ResourceKind
@@ -56,7 +56,7 @@ class Draft(NamedTuple):
 
 
 class Awaits:
-    """Collects what the tasks of all interpreters wait for; ``resources`` tells it."""
+    """A collector of what the tasks of all interpreters wait for."""
 
     def __init__(
         self,
@@ -71,17 +71,20 @@ class Awaits:
         self._descriptors = descriptors
         self._holders = TaskHolders(context)
         self._drafts: Dict[int, Draft] = {}
-        self._waits: Dict[int, TaskWait] = {}  # by the task's address
+        self._waits: Dict[int, TaskWait] = {}  # by address of the task
         self._ids: Dict[int, str] = {}
         self._searched: Dict[Tuple[int, int], int] = {}  # place in the code → names looked for there
         self._others: List[Resource] = []
         self._futures: Optional[Futures] = None
-        self._called_back: Dict[int, List[Waker]] = {}  # future → tasks at whose end somebody is called with it
+        self._called_back: Dict[int, List[Waker]] = {}  # future → tasks whose completion calls a callback with it
 
     def read(
         self, asyncio: Asyncio, states: Sequence[TaskState], loops: Sequence[LoopState], ids: Dict[int, str]
     ) -> None:
-        """The tasks of one interpreter. ``ids``: address of a task → its id."""
+        """Read the tasks of one interpreter.
+
+        ``ids``: address of a task → its id.
+        """
         self._ids.update(ids)
         self._futures = asyncio.futures
         awaiting = Awaiting(self._python, asyncio.futures)
@@ -106,7 +109,7 @@ class Awaits:
 
     @staticmethod
     def _endless(state: TaskState, awaited: Awaited, bounded: Set[int], clocks: Dict[int, bool]) -> Optional[bool]:
-        """None where the timers of its loop are unknown: any of them may cancel the task."""
+        """Return whether a task's wait has no deadline; None if its loop's timers are unknown: any may cancel it."""
         primitive = awaited.primitive.address if awaited.primitive is not None else None
         if awaited.timed or bounded.intersection((state.address, state.waiter, primitive)):
             return False
@@ -115,13 +118,14 @@ class Awaits:
     # ------------------------------------------------------------------ waits
 
     def wait(self, task: int) -> Optional[TaskWait]:
+        """Return the wait of the task at an address; None if it does not wait."""
         return self._waits.get(task)
 
     def _wait(self, ident: str, users: Sequence[Frame], awaited: Awaited, endless: Optional[bool]) -> TaskWait:
         known = [self._ids[task] for task in awaited.tasks if task in self._ids]
-        tasks = tuple(sorted(known, key=lambda task: int(task[len("task-") :])))  # a set's order is no order
+        tasks = tuple(sorted(known, key=lambda task: int(task[len("task-") :])))  # sets have no stable order
         if len(tasks) < len(awaited.tasks) and awaited.any:
-            tasks = ()  # some of them were not read
+            tasks = ()  # some were not read
         resource = None if awaited.tasks else self._resource(ident, users, awaited)
         return TaskWait(awaited.kind, resource, tasks, awaited.any, endless, self._detail(awaited), awaited.seconds)
 
@@ -145,6 +149,7 @@ class Awaits:
         return draft.ident
 
     def note(self, address: int, awaited: Awaited) -> Draft:
+        """Return the draft of the resource at an address; create it if needed."""
         known = self._drafts.get(address)
         if known is None:
             kind: ResourceKind = "async-future" if awaited.primitive is None else _KINDS[awaited.primitive.kind]
@@ -167,7 +172,10 @@ class Awaits:
     # ------------------------------------------------------------------ holders
 
     def holds(self, task: int) -> Tuple[HeldLock, ...]:
-        """What a task holds. To be asked before ``resources``: locks that nobody waits for get their names there."""
+        """Return what a task holds.
+
+        Call this before ``resources``, which names locks that nothing waits for.
+        """
         found = []
         for primitive, claim in self._holders.of(task):
             draft = self.note(primitive.address, Awaited(primitive.kind, primitive=primitive))
@@ -176,19 +184,19 @@ class Awaits:
             found.append(claim.held(draft.ident, self._shown))
         return tuple(held for held in found if held is not None)
 
-    # ------------------------------------------------------------------ what it comes to
+    # ------------------------------------------------------------------ results
 
     @property
     def tasks(self) -> Dict[int, str]:
-        """Address of a task → its id."""
+        """Return the ids of tasks by address."""
         return self._ids
 
     def addresses(self) -> Dict[str, int]:
-        """Resource → address of the object."""
+        """Return addresses of objects by resource id."""
         return {draft.ident: address for address, draft in self._drafts.items()}
 
     def resources(self, work: Work) -> Tuple[Resource, ...]:
-        """Two that the program calls alike get a number each."""
+        """Return all resources; those with equal descriptions are numbered."""
         found = [self._finished(address, draft, work) for address, draft in self._drafts.items()]
         return (*numbered(found), *self._others)
 
@@ -225,7 +233,7 @@ class Awaits:
         return changed(found, wakers=wakers)
 
     def _with_owner(self, found: Resource, name: Optional[str], draft: Draft, lock: Primitive) -> Resource:
-        if lock.owner is not None:  # by its own record; a task that was not read is nobody that is known
+        if lock.owner is not None:  # recorded by the lock; a task that was not read is an unknown owner
             if self._has_ended(lock):
                 ended = (f"{found.description} records a task that has ended",)
                 return changed(found, owner_gone=True, owner_basis="recorded", because=ended)
@@ -240,13 +248,16 @@ class Awaits:
         return changed(found, owner_task=self._ids.get(owner.agent), owner_basis=owner.basis)
 
     def _has_ended(self, lock: Primitive) -> bool:
-        """Is the owner that a lock records no more? A task that has not ended keeps its address, and its coroutine."""
+        """Return whether the owner that a lock records has ended.
+
+        A task that has not ended keeps its address and its coroutine.
+        """
         futures, owner = self._futures, lock.owner
         if futures is None or owner is None:
             return False
         try:
             if not futures.is_task(owner):
-                return lock.owner_runs is not None  # what is there now is another object
+                return lock.owner_runs is not None  # another object has taken the address
             if futures.state(owner) == "done":
                 return True
             return lock.owner_runs is not None and futures.coroutine(owner) != lock.owner_runs
@@ -254,7 +265,7 @@ class Awaits:
             return False
 
     def _with_runner(self, resource: Resource, awaited: Awaited, work: Work) -> Resource:
-        """Of a future that follows a thread's work: whoever does that work."""
+        """Return a future's resource with the agents that could complete it."""
         if awaited.concurrent is not None:
             facts = work(awaited.concurrent)
             if facts is not None:
@@ -277,7 +288,7 @@ class Awaits:
         )
 
     def _name(self, address: int, draft: Draft) -> Optional[str]:
-        """What the program calls it; "" when nothing of it does, None when that was not looked for."""
+        """Return the program's name for a resource; "" if it has none, None if it was not searched for."""
         users = list(dict.fromkeys(draft.users))
         if not users or len(self._searched) >= _MOST_NAMES:
             return None
@@ -290,7 +301,7 @@ class Awaits:
         for user in users[:_MOST_USERS]:
             name = self._names.find(lambda value: value == address, [user])
             if name and ("." in name or "[" in name):
-                return name  # an attribute tells more than the local variable of somebody that it was handed to
+                return name  # an attribute says more than a local variable of a function that received the object
             first = first or name
         return first or ""
 
@@ -312,8 +323,11 @@ def _awaited_in(users: Sequence[Frame]) -> str:
 
 
 def _bounded(found: Dict[int, Awaited], ended: Set[int], by_future: Dict[int, Awaited]) -> Set[int]:
-    """What a clock ends: itself, or because it cancels a task that awaits it. Cancelling goes down to what is awaited, from
-    a task or from the future of a gather (``by_future``: what tasks that wait for it stand for)."""
+    """Return what timers end, directly or by cancelling a task that awaits it.
+
+    Cancellation continues to what a task, or the future of a gather, awaits. ``by_future``: wait of the task that waits
+    for a future.
+    """
     wave = [*ended]
     for future in ended:
         wave += _cancelled_with(by_future.get(future))
@@ -335,7 +349,7 @@ def _cancelled_with(awaited: Optional[Awaited]) -> Iterable[int]:
 
 
 def numbered(found: Sequence[Resource]) -> List[Resource]:
-    """Those that are called alike, with a number each."""
+    """Return resources with numbers added to equal descriptions."""
     counts: Dict[str, int] = {}
     for resource in found:
         counts[resource.description] = counts.get(resource.description, 0) + 1

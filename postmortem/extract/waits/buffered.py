@@ -1,4 +1,4 @@
-"""The locks of buffered files that threads wait for, as resources."""
+"""Locks of buffered files that threads wait for, as resources."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..process.context import PythonContext
 from .threadwaits import FutexFacts
 
 _STANDARD = {"descriptor 0": "<stdin>", "descriptor 1": "<stdout>", "descriptor 2": "<stderr>"}
-#: For all futexes of one process: each search goes through all of its memory, a gigabyte a second.
+#: Seconds for all futexes of a process: each search reads its whole memory, about 1 GB/s.
 _SEARCHES_S = 1.5
 
 
@@ -23,7 +23,7 @@ class _Draft(NamedTuple):
 
 
 class BufferBook:
-    """Collects waits while threads are read; ``resources`` tells it all."""
+    """A collector of waits for buffered files' locks."""
 
     def __init__(self, context: PythonContext) -> None:
         self._python, self._core, self._threads = context.python, context.core, context.threads
@@ -32,7 +32,7 @@ class BufferBook:
         self._left = _SEARCHES_S
 
     def futex(self, word: int, tid: int) -> Optional[FutexFacts]:
-        """What a futex word that nothing else explains means to a thread."""
+        """Return the facts of a futex word that nothing else explains; None if it is no buffered file's lock."""
         lock = self._lock(word)
         if lock is None:
             return None
@@ -48,9 +48,11 @@ class BufferBook:
         return self._searched.get(word)
 
     def places(self) -> Dict[str, LockPlace]:
+        """Return address and owner's ident of each lock by resource id."""
         return {d.ident: LockPlace(d.lock.address, d.lock.owner_ident or None) for d in self._drafts.values()}
 
     def resources(self) -> Tuple[Resource, ...]:
+        """Return all locks as resources."""
         return tuple(map(self._resource, self._drafts.values()))
 
     def _resource(self, draft: _Draft) -> Resource:

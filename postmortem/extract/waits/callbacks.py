@@ -1,7 +1,7 @@
-"""Futures that a function is handed which is called at the end of a task: that task's end is what sets them.
+"""Futures passed to callbacks of tasks: the end of the task sets them.
 
-So a cache shares one result among all who ask for it: the first one's task runs, the others await a future which a callback of
-that task sets.
+Caches share one result in this way: the first caller's task computes it, and a callback of that task sets the future
+that the other callers await.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ _MOST_CALLBACKS = 50
 
 
 def called_back(asyncio: Asyncio, states: Sequence[TaskState], ids: Dict[int, str]) -> Dict[int, List[Waker]]:
-    """By the address of the future. asyncio's own callbacks are left out: what they stand for is read elsewhere."""
+    """Return the tasks whose callbacks receive a future, by the future's address.
+
+    asyncio's own callbacks are left out: other modules read what they stand for.
+    """
     found: Dict[int, List[Waker]] = {}
     for state in states:
         if state.state == "done":
@@ -32,7 +35,7 @@ def called_back(asyncio: Asyncio, states: Sequence[TaskState], ids: Dict[int, st
 
 
 def _handed(asyncio: Asyncio, task: int) -> List[int]:
-    """The bare futures that callbacks of a task were given."""
+    """Return the plain futures passed to a task's callbacks."""
     found = []
     try:
         for called in asyncio.futures.callbacks(task)[:_MOST_CALLBACKS]:

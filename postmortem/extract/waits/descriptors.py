@@ -1,4 +1,4 @@
-"""What a descriptor is: from ``process.json`` and ``net.json`` of the capture. A core alone cannot say."""
+"""Kinds and states of descriptors, from the capture's ``process.json`` and ``net.json``; a core does not contain them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..recorded.shapes import digits
 _INODE = re.compile(r"^(socket|pipe):\[(\d+)\]$")
 
 
-#: process: a pidfd.
+#: ``process`` is a pidfd.
 DescriptorKind = Literal[
     "socket", "pipe", "file", "terminal", "eventfd", "epoll", "timerfd", "signalfd", "inotify", "process", "other"
 ]
-#: Parts of the links of what is no file.
+#: Parts of the links in /proc/PID/fd of descriptors that are not files.
 _ANONYMOUS: Tuple[Tuple[str, DescriptorKind], ...] = (
     ("eventfd", "eventfd"), ("eventpoll", "epoll"), ("timerfd", "timerfd"), ("signalfd", "signalfd"),
     ("inotify", "inotify"), ("pidfd", "process"),
@@ -23,25 +23,30 @@ _ANONYMOUS: Tuple[Tuple[str, DescriptorKind], ...] = (
 
 
 class Descriptor(NamedTuple):
+    """A descriptor and what it refers to."""
+
     kind: DescriptorKind
-    target: str  # as /proc/PID/fd shows it
+    target: str  # as in /proc/PID/fd
     local: Optional[str] = None
     remote: Optional[str] = None
     proto: Optional[str] = None
     listening: Optional[bool] = None
     accepted: Optional[bool] = None  # its local port is one that this tree listens on
     peer_in_tree: Optional[bool] = None
-    key: Optional[str] = None  # the same wherever it is open
-    name: str = ""  # a pipe's or socket's inode, a FIFO's path
-    number: Optional[int] = None  # a pidfd's process, an eventfd's count
+    key: Optional[str] = None  # equal in all processes that share the object
+    name: str = ""  # inode of a pipe or socket, path of a FIFO
+    number: Optional[int] = None  # PID of a pidfd, count of an eventfd
     state: Optional[str] = None  # of a socket
     received: Optional[int] = None  # bytes
     unsent: Optional[int] = None
-    timeouts: Optional[Tuple[float, float]] = None  # of a socket: seconds of a blocking receive and send; 0: none
+    timeouts: Optional[Tuple[float, float]] = None  # of a socket: seconds limiting a blocking receive and send; 0: none
 
 
 class Descriptors:
-    """Descriptors of one process. ``net`` is the tree's ``net.json`` (or {})."""
+    """The descriptors of one process.
+
+    ``net``: the tree's ``net.json``, or {}.
+    """
 
     def __init__(
         self, fds: Dict[str, Any], net: Dict[str, Any], pid: int = 0, connections: Optional[Connections] = None
@@ -58,16 +63,17 @@ class Descriptors:
 
     @property
     def listening(self) -> Optional[Tuple[int, ...]]:
-        """TCP ports that the tree listens on."""
+        """Return the TCP ports that the tree listens on; None if unknown."""
         return None if self._listening is None else tuple(sorted(self._listening))
 
     @property
     def files(self) -> Tuple[str, ...]:
-        """The paths of those that are open."""
+        """Return the paths of open files."""
         paths = (target for target in self._fds.values() if isinstance(target, str) and target.startswith("/"))
         return tuple(dict.fromkeys(paths))
 
     def get(self, fd: int) -> Optional[Descriptor]:
+        """Return a descriptor; None if unknown."""
         target = self._fds.get(str(fd))
         if not isinstance(target, str):
             return None
@@ -87,12 +93,12 @@ class Descriptors:
         return Descriptor("file" if target.startswith("/") else "other", target)
 
     def epoll(self, fd: int) -> Tuple[int, ...]:
-        """The descriptors that an epoll watches."""
+        """Return the descriptors that an epoll instance watches."""
         rows = self.connections.special(self.pid, fd).get("watches")
         return tuple(row[0] for row in rows if isinstance(row, list) and row) if isinstance(rows, list) else ()
 
     def _special(self, fd: int, target: str) -> Descriptor:
-        """What is no file: by its link, and what fdinfo told of it."""
+        """Return a descriptor that is no file, from its link and fdinfo."""
         told = self.connections.special(self.pid, fd)
         kind: DescriptorKind = next((kind for text, kind in _ANONYMOUS if text in target), "other")
         number = told.get("pid" if kind == "process" else "count")
@@ -110,7 +116,7 @@ class Descriptors:
         local, remote = row.get("local"), row.get("remote")
         proto = str(row.get("proto") or "")
         state = row.get("state")
-        remote = None if isinstance(remote, str) and remote.endswith(":0") else remote  # of a socket that only listens
+        remote = None if isinstance(remote, str) and remote.endswith(":0") else remote  # a listening socket has no peer
         listening = state == "LISTEN" if isinstance(state, str) else None
         port = _port(local)
         accepted = port in self._listening if self._listening is not None and proto.startswith("tcp") and port else None

@@ -1,5 +1,6 @@
-"""The descriptors, children and locks on files that threads and tasks of one process wait for, as resources: who holds the
-other end, how full it is, and whether nobody else could end the wait.
+"""Resources behind descriptors, children and file locks that a process waits for.
+
+A resource states the holders of the other end, how full it is, and whether nothing else can end the wait.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from .descriptors import Descriptor, DescriptorKind, Descriptors
 from .filelocks import file_lock, polled_file
 from .threadwaits import SystemCall, polled
 
-#: What one waits for to become ready, beside files, which always are.
+#: Kinds of things that become ready; files are left out, since they always are.
 EndpointKind = Literal[
     "socket", "pipe", "eventfd", "terminal", "process", "timerfd", "signalfd", "inotify", "descriptors", "file-lock"
 ]
@@ -31,37 +32,42 @@ _MOST_TOGETHER = 256
 class _Side(NamedTuple):
     """The other side of a pipe or socket."""
 
-    ends: Tuple[End, ...]  # all that are known, of both sides
+    ends: Tuple[End, ...]  # all known ends, of both sides
     wakers: Tuple[Waker, ...]
     closed: Optional[bool]
     because: Tuple[str, ...]
 
 
 class DescriptorBook:
-    """Ids are unique in the process and count from 1 for each kind, in the order noted."""
+    """A collector of waits for descriptors.
+
+    Ids are unique in the process and count from 1 for each kind, in the order noted.
+    """
 
     def __init__(self, descriptors: Optional[Descriptors]) -> None:
         self._descriptors = descriptors
         self._known = descriptors.connections if descriptors else Connections({}, {})
         self._pid = descriptors.pid if descriptors else 0
-        self._ids: Dict[Tuple[EndpointKind, object], str] = {}  # (kind, what) → id
+        self._ids: Dict[Tuple[EndpointKind, object], str] = {}  # (kind, noted value) → id
         self._waiters: Dict[str, List[int]] = {}
-        self._parts: Dict[str, Tuple[str, ...]] = {}  # id of several → theirs
+        self._parts: Dict[str, Tuple[str, ...]] = {}  # id of a wait for several → ids of its parts
 
     def note(self, fd: int, tid: Optional[int] = None) -> Optional[str]:
-        """A thread (or, without tid, a task or a loop) waits for a descriptor: the id of its resource, None for what is
-        always ready, or unknown."""
+        """Note a wait for a descriptor and return its resource's id; None if it is always ready or unknown.
+
+        ``tid`` is None if a task or loop waits.
+        """
         what = self._descriptors.get(fd) if self._descriptors else None
         kind = WAITED_FOR.get(what.kind) if what is not None else None
         return self._note(kind, fd, tid) if kind is not None else None
 
     def sockets(self, resources: Sequence[str]) -> Tuple[str, ...]:
-        """Those of some resources that are sockets, in their order."""
+        """Return the resources that are sockets, in the given order."""
         found = {ident for (kind, _what), ident in self._ids.items() if kind == "socket"}
         return tuple(ident for ident in resources if ident in found)
 
     def awaited(self, wait: Wait, call: SystemCall, memory: Memory, tid: int) -> Optional[str]:
-        """The resource that a thread in a system call waits for, when it is of this kind and known."""
+        """Return the id of the resource that a system call waits for; None if it has none or is unknown."""
         if wait.kind == "process":
             return self.note_child(wait.pid, tid)
         if wait.fd is not None and call.name in ("flock", "fcntl"):
@@ -75,7 +81,7 @@ class DescriptorBook:
         return self.note_several(polled(call, memory), tid)
 
     def note_several(self, fds: Sequence[int], tid: int) -> Optional[str]:
-        """A thread waits until one of several is ready. None when not all of them are known."""
+        """Note a wait until one of several descriptors is ready; None if not all are known."""
         kept = tuple(dict.fromkeys(fds))
         if len(kept) == 1:
             return self.note(kept[0], tid)
@@ -87,23 +93,26 @@ class DescriptorBook:
         return ident
 
     def note_lock(self, fd: int, tid: int) -> Optional[str]:
-        """A thread waits for a lock on the file of a descriptor."""
+        """Note a wait for a lock on a descriptor's file; None if the descriptor is unknown."""
         return self._note("file-lock", fd, tid) if self._descriptors and self._descriptors.get(fd) else None
 
     def note_polled_lock(self, paths: Sequence[str], sqlite: bool, tid: int) -> Optional[str]:
-        """A thread asks again and again for the lock on one of these files, or, with none, on one that the process has
-        open. None when none of them is locked."""
+        """Note a thread that polls for the lock on one of these files; None if none is locked.
+
+        Without paths, all files that the process has open are considered.
+        """
         opened = tuple(self._descriptors.files) if self._descriptors and not paths else ()
         path = polled_file(self._known, self._pid, paths or opened, sqlite)
         return self._note("file-lock", path, tid) if path is not None else None
 
     def note_child(self, child: Optional[int], tid: int) -> Optional[str]:
-        """A thread waits for the end of a child; None: of any. None as an answer when no children are known."""
+        """Note a wait for a child's end (None: any child); None if no children are known."""
         children = self._known.children(self._pid)
         child = self._known.child(self._pid, child) if child else child
         return self._note("process", (child,), tid) if children or (children is not None and child) else None
 
     def resources(self) -> Tuple[Resource, ...]:
+        """Return all noted resources."""
         whole = {part: ident for ident, parts in self._parts.items() for part in parts}
         made = {
             ident: changed(self._resource(kind, what, ident), part_of=whole.get(ident))
@@ -134,7 +143,7 @@ class DescriptorBook:
             return file_lock(self._known, self._pid, noted, ident, waiters, polled=True)
         fd = noted if isinstance(noted, int) else -1
         what = self._descriptors.get(fd) if self._descriptors else None
-        assert what is not None  # noted only when it was there
+        assert what is not None  # only known descriptors are noted
         if kind == "file-lock":
             return file_lock(self._known, self._pid, what.target, ident, waiters)
         if kind == "process":
@@ -218,7 +227,11 @@ class DescriptorBook:
         return changed(plain, description=f"{name}{what.kind} (descriptor {fd})", key=what.key, value=what.number)
 
     def _on_terminal(self, target: str) -> Optional[str]:
-        """ "foreground" or "background" of its controlling terminal; "foreign": another's terminal; None: unknown."""
+        """Return a terminal's relation to the process; None if unknown.
+
+        - "foreground", "background": the process's group on its controlling terminal
+        - "foreign": not its controlling terminal
+        """
         device, group = self._known.fact(self._pid, "terminal"), self._known.fact(self._pid, "pgid")
         front = self._known.fact(self._pid, "foreground")
         if not isinstance(device, int) or not isinstance(front, int):
@@ -233,7 +246,10 @@ class DescriptorBook:
     # ------------------------------------------------------------------ the other side
 
     def _side(self, target: str, ends: Tuple[End, ...], others: Tuple[End, ...], mode: Optional[str]) -> _Side:
-        """``others``: those who can end a wait on this side, all that were seen."""
+        """Return the other side of a pipe or socket.
+
+        ``others``: all ends seen that can end a wait on this side.
+        """
         everyone, how = self._known.all_holders((target,), ends)
         if target.startswith("/"):
             everyone, how = False, "it has a name in the file system, by which any process may open it"
@@ -262,13 +278,13 @@ class DescriptorBook:
         return _Side(ends, wakers, True if everyone and known else None, (*because, how))
 
     def _waits_itself(self, end: End) -> str:
-        """What a process beyond the tree was doing."""
+        """Return the current system call of a process outside the tree, as text to append; "" if unknown."""
         told = self._known.beyond(end.pid) if not end.in_tree else {}
         call, file = told.get("call"), told.get("file")
         return f"; it is in {call}" + (f" on {file}" if file else "") if call else ""
 
     def _writers(self, mode: Optional[str], others: Tuple[End, ...]) -> Optional[str]:
-        """ "writer reads a terminal": all that could write were not captured, and wait for a person themselves."""
+        """Return "writer reads a terminal" if every writer is outside the tree and reads a terminal, else None."""
         told = [self._known.beyond(end.pid) for end in others if not end.in_tree]
         asks = [one.get("call") == "read" and str(one.get("file")).startswith(_TERMINALS) for one in told]
         return "writer reads a terminal" if mode == "r" and asks and all(asks) and len(told) == len(others) else None
@@ -313,7 +329,7 @@ class DescriptorBook:
 
 
 def _together(ident: str, parts: Sequence[Resource], waiters: Tuple[int, ...]) -> Resource:
-    """Several descriptors of which the first that is ready ends the wait."""
+    """Return the resource of a wait for several descriptors, which ends when the first is ready."""
     wakers = tuple(dict.fromkeys(waker for part in parts for waker in part.wakers))
     because = tuple(dict.fromkeys(text for part in parts for text in part.because))
     return Resource(

@@ -1,7 +1,8 @@
-"""Locks on files, from the kernel's table: who has the one that a thread waits for.
+"""Locks on files and their holders, from the kernel's table of locks.
 
-A POSIX lock belongs to a process. A flock or an OFD lock belongs to an open file, which children inherit: whoever has a
-descriptor of that can give the lock back (flock(2), LOCK_UN), be it the process that took it or not.
+- A POSIX lock belongs to a process.
+- A flock or OFD lock belongs to an open file description, which children inherit. Every process with a descriptor of it
+  can release the lock (flock(2), LOCK_UN), even if another process took it.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ _MODES = {"WRITE": "exclusive", "READ": "shared"}
 class _Lock(NamedTuple):
     row: Dict[str, Any]
     path: Optional[str]
-    through: List[Tuple[int, int]]  # (pid, descriptor) through which it is held
+    through: List[Tuple[int, int]]  # (pid, descriptor) pairs that hold it
 
 
 def file_lock(
     known: Connections, pid: int, path: Optional[str], ident: str, waiters: Tuple[int, ...], polled: bool = False
 ) -> Resource:
-    """The lock on a file that threads of a process wait for; ``polled``: of which the kernel does not know that they do."""
+    """Return the file lock that threads of a process wait for.
+
+    ``polled``: the threads poll for it, so that the kernel does not list them as waiters.
+    """
     lock = _in_the_way(known, pid, path) if polled else _waited_for(known, pid, path)
     if lock is None:
         return Resource(id=ident, kind="file-lock", description=f"lock on {path or 'a file'}", waiters=waiters)
@@ -55,7 +59,7 @@ def file_lock(
 
 
 def polled_file(known: Connections, pid: int, paths: Sequence[str], sqlite: bool = False) -> Optional[str]:
-    """Of the files at these paths the first one that is locked so that a process that asks for its lock is refused."""
+    """Return the first path whose file is locked against the process; locks of other processes come first."""
     rows = {path: [lock.row for lock in _locks(known) if lock.path == path] for path in paths}
     refused = [path for path in paths if any(not sqlite or _is_sqlite(path, row) for row in rows[path])]
     others = [path for path in refused if any(row.get("pid") != pid for row in rows[path])]
@@ -63,8 +67,11 @@ def polled_file(known: Connections, pid: int, paths: Sequence[str], sqlite: bool
 
 
 def _is_sqlite(path: str, row: Dict[str, Any]) -> bool:
-    """Does it lie where SQLite locks: bytes 0x40000000 to 0x400001ff of a database (sqlite.org/fileformat2.html, the
-    lock-byte page), or those of the index of its write-ahead log (walformat.html: from 120 on)?"""
+    """Return whether a lock covers the bytes that SQLite locks.
+
+    - a database: 0x40000000 to 0x400001ff (sqlite.org/fileformat2.html, the lock-byte page)
+    - the index of its write-ahead log: from 120 on (walformat.html)
+    """
     first = row.get("first")
     if row.get("kind") not in ("POSIX", "OFDLCK") or not isinstance(first, int):
         return False
@@ -72,14 +79,16 @@ def _is_sqlite(path: str, row: Dict[str, Any]) -> bool:
 
 
 def _in_the_way(known: Connections, pid: int, path: Optional[str]) -> Optional[_Lock]:
-    """The lock on a file that keeps others from theirs: an exclusive one before a shared one, another process's before
-    its own."""
+    """Return the lock that keeps others from a file.
+
+    Another process's lock precedes the process's own, then an exclusive lock a shared one.
+    """
     locks = [lock for lock in _locks(known) if lock.path == path]
     return min(locks, key=lambda lock: (lock.row.get("pid") == pid, lock.row.get("mode") != "WRITE"), default=None)
 
 
 def _waited_for(known: Connections, pid: int, path: Optional[str]) -> Optional[_Lock]:
-    """Of several files that the process waits for, the one with this path."""
+    """Return the lock that the process waits for; of several, the one on this path."""
     found = []
     for lock in _locks(known, path):
         waits = lock.row.get("waits")
@@ -90,7 +99,7 @@ def _waited_for(known: Connections, pid: int, path: Optional[str]) -> Optional[_
 
 
 def _locks(known: Connections, path: Optional[str] = None) -> Iterator[_Lock]:
-    """All of the table; of a file with several paths under this one."""
+    """Yield all locks of the table; a file with several paths is shown under the given one."""
     files = known.net.get("locked_files")
     files = files if isinstance(files, dict) else {}
     rows = known.net.get("locks")
@@ -113,7 +122,7 @@ def _locks(known: Connections, path: Optional[str] = None) -> Iterator[_Lock]:
 
 
 def _holders(known: Connections, lock: _Lock) -> Tuple[Tuple[int, ...], bool]:
-    """Who can give it back, and whether these are all."""
+    """Return the processes that can release a lock, and whether these are all."""
     kind, taker = lock.row.get("kind"), lock.row.get("pid")
     took = (taker,) if isinstance(taker, int) and taker > 0 else ()
     if kind == "POSIX":
@@ -122,7 +131,7 @@ def _holders(known: Connections, lock: _Lock) -> Tuple[Tuple[int, ...], bool]:
     others = known.ends_beyond(lock.path) if lock.path is not None else ()
     strangers = {
         end.pid for end in others
-    }  # each may have opened the file for itself, or have inherited this very lock
+    }  # each may have opened the file separately, or have inherited this very lock
     everyone, _how = known.all_holders((lock.path or "",), others)
     return holders or took, everyone and strangers <= (set() if holders else set(took))
 

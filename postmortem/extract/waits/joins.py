@@ -1,8 +1,10 @@
-"""Which thread a thread joins.
+"""Threads that a thread joins.
 
-Up to 3.12 ``Thread.join`` waits for the joined thread's ``_tstate_lock`` in Python code; from 3.13 on the wait is
-in C, below ``Thread.join``. At exit ``threading._shutdown`` does the same for every thread that is not a daemon
-(Lib/threading.py of 3.11-3.13).
+- up to 3.12: ``Thread.join`` waits for the joined thread's ``_tstate_lock`` in Python code
+- from 3.13: the wait is in C, below ``Thread.join``
+- at exit: ``threading._shutdown`` waits for every thread that is not a daemon
+
+Source: Lib/threading.py of 3.11-3.13.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ _THREADING = "threading.py"
 
 
 def joined_thread(python: Python, frames: Sequence[Frame]) -> Optional[int]:
-    """The ident of the thread that the innermost frames join, or None."""
+    """Return the ident of the thread that the innermost frames join; None if there is none."""
     for frame in frames[:4]:
         if frame.function == "result" and frame.code.filename.endswith("concurrent/futures/_base.py"):
             return _runner_of(python, python.frames.local(frame, "self"))
@@ -32,7 +34,10 @@ def joined_thread(python: Python, frames: Sequence[Frame]) -> Optional[int]:
 
 
 def _runner_of(python: Python, future: Optional[int]) -> Optional[int]:
-    """The worker that is running a future's work item (Lib/concurrent/futures/thread.py, _WorkItem.run)."""
+    """Return the ident of the worker that runs a future's work item.
+
+    Source: Lib/concurrent/futures/thread.py, _WorkItem.run.
+    """
     if future is None:
         return None
     for interpreter in python.interpreters:

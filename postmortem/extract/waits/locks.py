@@ -1,4 +1,4 @@
-"""The locks of one process: who waits for which, who holds which, and what they are called."""
+"""Locks of one process: waiters, holders and names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .primitives import Primitives
 from .threadwaits import FutexFacts
 
 _THREADING = "threading.py"
-#: How far out a caller may stand whose name for a lock is the program's.
+#: Frames above a wait that are searched for the program's name of a lock.
 _USERS = 12
 
 
@@ -38,20 +38,24 @@ class LockWaits:
         self._locks = context.python.locks
         self._free = FreeThreading(context.python)
         self.primitives = Primitives(context, pools)
-        self.ids: Dict[int, str] = {}  # lock object → resource id
+        self.ids: Dict[int, str] = {}  # address of the lock → resource id
         self.states: Dict[int, LockState] = {}
         self.waiters: Dict[int, List[int]] = {}
         self.users: Dict[int, List[Frame]] = {}
 
     @property
     def wanted(self) -> Wanted:
+        """Return the addresses of what threads wait for."""
         permits, conditions = self.primitives.wanted("semaphore", "queue"), self.primitives.wanted("condition")
         return Wanted({address: self.states[address] for address in self.waiters}, set(permits), set(conditions))
 
     # ------------------------------------------------------------------ waits
 
     def wait(self, word: int, tid: int, frames: Sequence[Frame]) -> Optional[FutexFacts]:
-        """What a futex word means to a thread with these frames (most recent first)."""
+        """Return the facts of a thread's wait for a futex word; None if unknown.
+
+        ``frames``: most recent call first.
+        """
         world = self._world(word, tid)
         if world is not None:
             return FutexFacts("mutex", None, world, "waits")
@@ -60,7 +64,7 @@ class LockWaits:
         if layer is not None:
             return self.primitives.wait(layer, tid, frames)._replace(over=self._locks.notified(frames[0], lock))
         if lock is None:
-            # from 3.13 on a thread's end is awaited in C, on a word of its own; any other unknown word stays unknown
+            # from 3.13 on a thread's end is awaited in C on a separate word; any other unknown word stays unknown
             joins = frames[0].is_in("_shutdown", _THREADING)
             return FutexFacts("lock", None, "for a thread to end", "waits") if joins else None
         ident = self.know(lock, frames[:_USERS])
@@ -70,7 +74,7 @@ class LockWaits:
         return FutexFacts(lock.kind, ident, None)
 
     def _layer(self, word: int, frames: Sequence[Frame], lock: Optional[LockState]) -> Optional[Layer]:
-        """The synchronisation object that the thread waits for; None when it is a lock that somebody is to release."""
+        """Return the synchronisation object that a thread waits for; None if it waits for a plain lock."""
         if not frames:
             return None
         queue = awaited_queue(self._python.frames, frames, word)
@@ -84,7 +88,7 @@ class LockWaits:
             return None
         inner, address = found[0], lock.address if lock is not None else None
         if inner.kind == "condition":
-            # a lock of its own making; or, back from there, the lock that it had given up
+            # a lock made for the wait or, when it is over, the lock that was released before
             given_up = condition_lock(self._python.objects, inner)
             known = self._locks.at(given_up) if given_up else None
             return None if address is None or (known is not None and known.address == address) else found[-1]
@@ -93,7 +97,7 @@ class LockWaits:
         return inner if inner.kind == "thread" else None
 
     def _ending(self, word: int, frame: Frame) -> Optional[int]:
-        """The threading.Thread whose end ``threading._shutdown`` waits for."""
+        """Return the threading.Thread whose end ``threading._shutdown`` waits for."""
         objects = self._python.objects
         known = self._threads.by_object
         lock = self._python.frames.local(frame, "lock")  # up to 3.12
@@ -103,11 +107,11 @@ class LockWaits:
         return next((t for t in known if event is not None and ends_at(objects, t, event)), None)
 
     def joined(self, tid: int) -> Optional[int]:
-        """The thread whose end a thread waits for."""
+        """Return the thread that a thread joins; None if unknown."""
         return self.primitives.joined(tid)
 
     def _world(self, word: int, tid: int) -> Optional[str]:
-        """What a wait for a stopped world is to people; None when it is none."""
+        """Return the description of a wait for a stopped world; None if it is another wait."""
         state = self._threads.states.get(tid)
         what = self._free.world_wait(word, state) if state is not None else None
         if what != "stopped":
@@ -117,13 +121,14 @@ class LockWaits:
         return "for a stopped world" if requester is None else f"until thread {requester} lets the world go on"
 
     def stop_the_world(self, interpreter: InterpreterState) -> Optional[StopTheWorld]:
-        """Who has every thread of a free-threaded interpreter pause; None when it is unknown, and in other builds."""
+        """Return the state of a free-threaded interpreter's stop-the-world; None if unknown and in other builds."""
         found = self._free.stop_the_world(interpreter)
         if found is None:
             return None
         return StopTheWorld(found.requested, found.stopped, self._threads.tid_of_state(found.requester))
 
     def know(self, lock: LockState, users: Sequence[Frame]) -> str:
+        """Add a lock and frames that use it; return its resource id."""
         if lock.address not in self.ids:
             self.ids[lock.address] = f"{lock.kind}-{len(self.ids) + 1}"
             self.states[lock.address] = lock
@@ -134,7 +139,7 @@ class LockWaits:
 
 
 class LockBook:
-    """Locks and primitives with their waiters and holders, locks that are held and not waited for included."""
+    """Locks and primitives with their waiters and holders, including held locks that nothing waits for."""
 
     def __init__(self, context: PythonContext, waits: LockWaits, holdings: Holdings) -> None:
         self._python = context.python
@@ -146,7 +151,7 @@ class LockBook:
         self._orphans = Orphans(context.python, context.threads.states, context.acquires)
         for lock, user in holdings.kept:
             waits.know(lock, [user])
-        self._held: Dict[int, List[HeldLock]] = {}  # by the thread
+        self._held: Dict[int, List[HeldLock]] = {}  # by thread
         for ownership in (*waits.primitives.imports(), *holdings.held):
             ident = waits.ids.get(ownership.thing) or waits.primitives.ident(ownership.thing)
             held = ownership.held(ident, self._shown) if ident is not None else None
@@ -154,18 +159,19 @@ class LockBook:
                 self._held.setdefault(ownership.agent, []).append(held)
 
     def held_by(self, tid: int) -> Tuple[HeldLock, ...]:
+        """Return what a thread holds, the most recent call first."""
         return tuple(sorted(self._held.get(tid, ()), key=lambda h: (h.depth, h.resource)))
 
     def states(self) -> Dict[str, LockState]:
-        """By the id of its resource: each lock as it was read."""
+        """Return the locks as read, by resource id."""
         return {ident: self._waits.states[address] for address, ident in self._waits.ids.items()}
 
     def addresses(self) -> Dict[str, int]:
-        """Resource → address of the object."""
+        """Return addresses of objects by resource id."""
         return {**{ident: address for address, ident in self._waits.ids.items()}, **self._primitives.addresses()}
 
     def resources(self) -> Tuple[Resource, ...]:
-        """Two things that the program calls alike get a number each."""
+        """Return all resources; those with equal descriptions are numbered."""
         found = [self._resource(address, ident) for address, ident in self._waits.ids.items()]
         holders = {thing: tuple(map(self._waker, several)) for thing, several in self._holdings.permits.items()}
         found += self._primitives.resources(holders)
@@ -203,7 +209,7 @@ class LockBook:
         return self._lost(made, name, users) if owner is None and made.waiters and name else made
 
     def _lost(self, made: Resource, name: str, users: Sequence[Frame]) -> Resource:
-        """A lock that somebody wants, and nobody is known to hold."""
+        """Return an awaited lock without a known holder, with the places where it is taken and released."""
         if made.owner_gone:
             return changed(made, taken_at=self._orphans.taken_at(name, users))
         because = self._orphans.accounts(name, users) if made.locked and made.kind == "lock" else ()
@@ -213,7 +219,7 @@ class LockBook:
         return changed(made, taken_at=taken, released_at=released, because=because)
 
     def _inside(self, users: Sequence[Frame]) -> str:
-        """Of a lock inside an object of the standard library: what the program calls that."""
+        """Return a phrase that names the standard library's object that contains a lock."""
         for value in reversed(self._around(users)):
             name = self._primitives.name(value, users)
             if name:
@@ -224,7 +230,7 @@ class LockBook:
         return next((i for i in map(self._primitives.ident, self._around(users)) if i is not None), None)
 
     def _around(self, users: Sequence[Frame]) -> List[int]:
-        """The objects of the standard library whose methods want the lock, innermost first."""
+        """Return the standard library's objects whose methods use the lock, innermost first."""
         inside = itertools.takewhile(lambda frame: frame.code.filename.endswith(MACHINERY), users)
         found = (self._python.frames.local(frame, "self") for frame in inside)
         return [value for value in found if value]

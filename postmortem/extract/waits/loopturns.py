@@ -1,4 +1,4 @@
-"""How far an event loop is in its turn, and whether it turned at all during the window."""
+"""Progress of an event loop within its turn and during the window of observation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from ..recorded.shapes import integer, number
 
 
 def with_turn(loop: Loop, state: LoopState, probe: Mapping[str, object]) -> Loop:
-    """``probe``: what was seen when the window began, and the clock at its end (``capture.observe.probes``)."""
+    """Return a loop with the facts of its current turn.
+
+    ``probe``: loops seen when the window began, and the clock at its end (``capture.observe.probes``).
+    """
     now, turn = number(probe.get("now")), state.turn
     timer = state.first_timer - now if state.first_timer is not None and now is not None else None
     known = replace(loop, next_timer_s=None if timer is None else round(timer, 3))

@@ -1,7 +1,7 @@
-"""Locks of native code: mutexes, rwlocks, conditions, C++ guards, streams, joins in C. Who waits for which, who holds it.
+"""Waiters and holders of native locks: mutexes, rwlocks, conditions, C++ guards, streams, joins in C.
 
-Owners are what the C library records. A guard and a pthread_once record none: there the holder is inferred, the one other
-thread that is inside the same function, or inside pthread_once.
+Owners are read from the C library's records. A guard and a pthread_once record none; their holder is inferred as the
+only other thread inside the same function, or inside pthread_once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KINDS: Dict[NativeKind, Tuple[WaitKind, ResourceKind]] = {
     "barrier": ("condition", "barrier"),
     "parked": ("lock", "lock"),
 }
-#: Mappings whose name says nothing about which one it is.
+#: Mappings whose names do not identify them.
 _NAMELESS = ("/dev/zero", "/memfd:", "/SYSV")
 
 Stacks = Mapping[int, Sequence[NativeFrame]]
@@ -46,7 +46,11 @@ class _Known(NamedTuple):
 
 
 class NativeLocks:
-    """``calls``: by thread, the futex waits that no lock of the interpreter explains; ``stacks``: the native stacks."""
+    """The native locks of one process.
+
+    - ``calls``: by thread, futex waits that no lock of the interpreter explains
+    - ``stacks``: native stacks by thread
+    """
 
     def __init__(self, core: ElfCore, threads: ThreadTable, calls: Mapping[int, FutexCall], stacks: Stacks) -> None:
         self._core = core
@@ -90,7 +94,7 @@ class NativeLocks:
                 self._owners[known.ident] = owner
 
     def wait(self, tid: int, wait: Optional[Wait]) -> Optional[Wait]:
-        """The wait of a thread, now that it is known for what."""
+        """Return a thread's wait, completed with the native lock or joined thread."""
         if tid in self._joins and wait is not None:
             detail = f"for thread {self._joins[tid]} to end (pthread_join)"
             return changed(wait, kind="lock", verb="waits", detail=detail)
@@ -100,7 +104,7 @@ class NativeLocks:
         return changed(wait, kind=_KINDS[known.found.kind][0], resource=known.ident, verb=None, detail=None)
 
     def held_by(self, thread: Thread) -> Tuple[HeldLock, ...]:
-        """Wanted locks that a thread holds, at the line of Python from which it called into the module that has them."""
+        """Return the awaited locks that a thread holds, at the Python line that called the module that uses them."""
         found = []
         for known in self._known.values():
             owner = self._owners.get(known.ident)
@@ -115,8 +119,10 @@ class NativeLocks:
         return tuple(found)
 
     def places(self) -> Dict[str, Tuple[int, int]]:
-        """By the resource's id: the address of a lock of this process alone that records an owner, and that TID. Empty
-        where threads know themselves by other numbers: those of another process cannot be told then."""
+        """Return (address, owner's TID) of private locks that record an owner, by resource id.
+
+        Empty if threads record TIDs of another PID namespace: other processes' locks cannot be recognised then.
+        """
         if any(own != tid for own, tid in self._threads.own.items()):
             return {}
         return {
@@ -126,7 +132,7 @@ class NativeLocks:
         }
 
     def joined(self, tid: int) -> Optional[int]:
-        """The thread whose end another one waits for in C."""
+        """Return the thread that a thread joins in C; None if unknown."""
         return self._joins.get(tid)
 
     # ------------------------------------------------------------------ holders
@@ -145,7 +151,7 @@ class NativeLocks:
         return Ownership(found.address, inside.pop(), "inferred") if len(inside) == 1 else None
 
     def _inside(self, known: _Known, stacks: Stacks) -> Set[int]:
-        """Threads in whose stack the function stands that wants the guard: it initialises its own static only."""
+        """Return the threads inside the function that waits for the guard; a function initialises only its own static."""
         if not known.wanted:
             return set()
         wanted = known.wanted[0]
@@ -167,10 +173,10 @@ class NativeLocks:
             self._functions[returns_to] = function_at(self._core, returns_to - 1)
         return self._functions[returns_to]
 
-    # ------------------------------------------------------------------ what it comes to
+    # ------------------------------------------------------------------ results
 
     def resources(self) -> Tuple[Resource, ...]:
-        """In the order in which they were met; two that are called alike get a number each."""
+        """Return all native locks in the order found; those with equal descriptions are numbered."""
         found = [self._resource(known) for known in self._known.values()]
         names = [resource.description for resource in found]
         return tuple(
@@ -198,7 +204,7 @@ class NativeLocks:
         )
 
     def _key(self, found: NativeWait) -> Optional[str]:
-        """The same in every process that maps the file."""
+        """Return a key that is equal in all processes that map the file; None if the mapping has no telling name."""
         mapped = self._core.mapped_file(found.address)
         if mapped is None or mapped.path.startswith(_NAMELESS):
             return None

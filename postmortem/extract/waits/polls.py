@@ -1,4 +1,4 @@
-"""Threads that ask again and again, and sleep in between, for what they could have waited for."""
+"""Threads that poll for a file lock and sleep in between."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ...evidence import Wait
 from ...evidence import replace as changed
 from .endpoints import DescriptorBook
 
-#: Seconds: who sleeps longer does something else, or nothing.
+#: Seconds; a thread that sleeps longer is not considered to be polling.
 _LONGEST_S = 10.0
-#: A function that only sleeps may lie above the one that asks.
+#: Innermost frames searched: a function that only sleeps may lie above the one that polls.
 _INNERMOST = 2
 
 
 class Polls:
-    """``told`` is asked of threads that sleep."""
+    """A reader of polling threads."""
 
     def __init__(self, python: Optional[Python], descriptors: DescriptorBook) -> None:
         self._python, self._descriptors = python, descriptors
 
     def told(self, wait: Wait, tid: int, frames: Sequence[Frame]) -> Optional[Wait]:
-        """The wait of a thread that sleeps, as that for the lock on a file which it asks for; None when it does not."""
+        """Return a sleeping thread's wait as one for the file lock that it polls; None if it polls for none."""
         if self._python is None or not frames:
             return None
         call = native_call(self._python.frames, frames[0])

@@ -1,4 +1,7 @@
-"""Conditions, events, semaphores, barriers, queues, futures, threads and imports that threads wait for, as resources."""
+"""Resources of the standard library that threads wait for.
+
+Conditions, events, semaphores, barriers, queues, futures, threads and imports.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from ..ownership.pools import Pools
 from ..process.context import PythonContext
 from .threadwaits import FutexFacts
 
-#: Kind of the layer, function that waits → what the thread waits for, in words behind "waits".
+#: (kind of the layer, waiting function) → text behind "waits".
 _DETAILS = {
     ("condition", ""): "to be notified",
     ("event", ""): "for an event to be set",
@@ -39,7 +42,7 @@ _IMPORTING = (*IMPORTLIB, "<frozen importlib._bootstrap_external>", "importlib/_
 
 
 class Draft(NamedTuple):
-    """A resource that threads wait for, until all of them are known."""
+    """A resource that threads wait for, while threads are being read."""
 
     ident: str
     kind: ResourceKind
@@ -50,7 +53,7 @@ class Draft(NamedTuple):
 
 
 class Primitives:
-    """Collects waits while threads are read; ``resources`` tells it all."""
+    """A collector of waits for the standard library's primitives."""
 
     def __init__(self, context: PythonContext, pools: Pools) -> None:
         self._python = context.python
@@ -74,7 +77,10 @@ class Primitives:
     # ------------------------------------------------------------------ waits
 
     def wait(self, layer: Layer, tid: int, frames: Sequence[Frame]) -> FutexFacts:
-        """A thread waits in this layer; ``frames`` are its own, most recent first."""
+        """Note a thread's wait in a layer and return its facts.
+
+        ``frames``: the thread's, most recent call first.
+        """
         kind: ResourceKind = "future" if layer.kind == "futures" else layer.kind
         known = self._drafts.get(layer.address)
         if known is None:
@@ -89,26 +95,29 @@ class Primitives:
         return FutexFacts(_WAIT_KINDS.get(kind, "condition"), known.ident, detail, "waits" if detail else None)
 
     def ident(self, address: int) -> Optional[str]:
-        """The id of the resource that an object is, when somebody waits for it."""
+        """Return the resource id of an object; None if nothing waits for it."""
         draft = self._drafts.get(address)
         return draft.ident if draft is not None else None
 
     def addresses(self) -> Dict[str, int]:
-        """Resource → address of the object."""
+        """Return addresses of objects by resource id."""
         return {draft.ident: address for address, draft in self._drafts.items()}
 
     def wanted(self, *kinds: str) -> List[int]:
-        """Addresses of the objects of these kinds that somebody waits for."""
+        """Return addresses of awaited objects of these kinds."""
         return [address for address, draft in self._drafts.items() if draft.kind in kinds]
 
     def joined(self, tid: int) -> Optional[int]:
-        """The thread whose end this one waits for."""
+        """Return the thread that a thread joins; None if unknown."""
         return self._threads.tid_of_object(self._joins.get(tid))
 
-    # ------------------------------------------------------------------ what it comes to
+    # ------------------------------------------------------------------ results
 
     def resources(self, holders: Dict[int, Tuple[Waker, ...]]) -> Tuple[Resource, ...]:
-        """``holders``: object → who holds a permit of it, or an item that is to be put back."""
+        """Return all resources.
+
+        ``holders``: object → holders of its permits, or of items to be put back.
+        """
         found = []
         for address, draft in self._drafts.items():
             blank = Resource(draft.ident, draft.kind, "", waiters=tuple(draft.waiters), wakers=holders.get(address, ()))
@@ -116,6 +125,7 @@ class Primitives:
         return tuple(found)
 
     def name(self, address: int, users: Sequence[Frame]) -> Optional[str]:
+        """Return the program's name for an object; None if not found."""
         return self._names.find(lambda value: value == address, users)
 
     def _called(self, what: str, draft: Draft) -> str:
@@ -129,7 +139,7 @@ class Primitives:
         return self._objects.integer_or_none(attribute(self._objects, draft.address, attribute_name))
 
     def _condition(self, draft: Draft, blank: Resource) -> Resource:
-        lent = len(blank.wakers)  # by the pool whose condition it is
+        lent = len(blank.wakers)  # by the pool that the condition guards
         more = f" (all {lent} that it guards are lent)" if lent else ""
         return changed(blank, description=self._called(self._type(draft), draft) + more, limit=lent or None)
 
@@ -187,7 +197,10 @@ class Primitives:
         )
 
     def _length(self, draft: Draft) -> Optional[int]:
-        """Of a Queue's ``queue``, a deque or a list; of a _PySimpleQueue's ``_queue``."""
+        """Return the number of items.
+
+        Read from a Queue's ``queue`` (deque or list) or a _PySimpleQueue's ``_queue``; None if unreadable.
+        """
         for name in ("queue", "_queue"):
             inner = attribute(self._objects, draft.address, name)
             try:
@@ -207,7 +220,7 @@ class Primitives:
         )
 
     def _several(self, address: int) -> Optional[List[int]]:
-        """The futures of a set, None when it is a future itself."""
+        """Return the futures of a set; None if the object is a future itself."""
         try:
             return sorted(list(self._objects.set_items(address))[:_MOST_FUTURES])
         except (Fault, NotThat):
@@ -239,7 +252,7 @@ class Primitives:
         )
 
     def _import(self, draft: Draft) -> Tuple[Optional[str], Optional[int], Optional[int]]:
-        """(name of the module, thread that imports it, its ident) of a _ModuleLock."""
+        """Return (module's name, importing thread, recorded ident) of a _ModuleLock."""
         values: Dict[str, int] = {}
         with contextlib.suppress(Fault, NotThat):
             values = attributes(self._objects, draft.address)
@@ -248,7 +261,7 @@ class Primitives:
         return self._objects.optional_text(values["name"]) if "name" in values else None, owner, ident
 
     def imports(self) -> List[Ownership]:
-        """The wanted imports that threads are at, each at the line that imports."""
+        """Return the awaited imports that threads perform, each at the line of the import."""
         found: List[Ownership] = []
         for draft in self._drafts.values():
             module, owner, _ident = self._import(draft) if draft.kind == "import-lock" else (None, None, None)

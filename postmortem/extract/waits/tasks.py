@@ -1,4 +1,4 @@
-"""Event loops and their tasks → evidence."""
+"""Evidence of event loops and their tasks."""
 
 from __future__ import annotations
 
@@ -23,28 +23,36 @@ from .loopturns import with_turn
 
 
 class TasksRead(NamedTuple):
-    """The event loops and tasks of all interpreters. Ids count from 1 in the order found and carry no address."""
+    """The event loops and tasks of all interpreters.
+
+    Ids count from 1 in the order found and contain no address.
+    """
 
     loops: Tuple[Loop, ...]
     tasks: Tuple[Task, ...]
-    states: Mapping[str, TaskState]  # of asyncio's, by id
-    frames: Sequence[Frame]  # of all coroutines, one for each piece of code
-    suspended: Sequence[Tuple[int, Sequence[Frame]]]  # a thread, and a coroutine that waits on its event loop
-    runners: Mapping[int, FutureFacts]  # concurrent.futures.Future → who finishes it
+    states: Mapping[str, TaskState]  # asyncio's tasks, by id
+    frames: Sequence[Frame]  # of all coroutines, one for each code object
+    suspended: Sequence[Tuple[int, Sequence[Frame]]]  # (thread, coroutine that waits on its event loop)
+    runners: Mapping[int, FutureFacts]  # concurrent.futures.Future → agents that could complete it
     awaits: Awaits
 
     def runs(self, tid: int) -> bool:
-        """Does a thread run an event loop?"""
+        """Return whether a thread runs an event loop."""
         return any(loop.tid == tid for loop in self.loops)
 
     def runner(self, future: int) -> Optional[FutureFacts]:
-        """Who finishes a concurrent.futures.Future that ``asyncio.run_coroutine_threadsafe`` has made: the task of the
-        coroutine or, before there is one, the loop in whose ready queue it stands. None for any other."""
+        """Return the agent that completes a future made by ``asyncio.run_coroutine_threadsafe``; None for any other.
+
+        It is the coroutine's task or, before that exists, the loop whose ready queue contains its callback.
+        """
         return self.runners.get(future)
 
 
 def read_tasks(context: PythonContext, shown: Callable[[Frame], PythonFrame], descriptors: DescriptorBook) -> TasksRead:
-    """``shown``: a frame of a suspended coroutine as evidence."""
+    """Return the event loops and tasks of all interpreters.
+
+    ``shown`` converts a suspended coroutine's frame to evidence.
+    """
     return _TaskReader(context, shown, descriptors).read()
 
 
@@ -69,6 +77,7 @@ class _TaskReader:
         self._states: Dict[str, TaskState] = {}
 
     def read(self) -> TasksRead:
+        """Return the event loops and tasks of all interpreters."""
         for interpreter in self._python.interpreters:
             asyncio = Asyncio(self._python, interpreter)
             states = sorted(asyncio.tasks(), key=_by_name)
@@ -88,7 +97,10 @@ class _TaskReader:
     def _tell(
         self, loops: Sequence[LoopState], states: Sequence[TaskState], ids: Optional[Dict[int, str]] = None
     ) -> None:
-        """As evidence. ``ids``: of the tasks, when they have been given some."""
+        """Add loops and tasks as evidence.
+
+        ``ids``: of the tasks; None to assign new ones.
+        """
         if ids is None:
             ids = {state.address: f"task-{len(self._tasks) + n}" for n, state in enumerate(states, 1)}
         names = {loop.address: f"loop-{len(self._loops) + n}" for n, loop in enumerate(loops, 1)}
@@ -158,7 +170,10 @@ class _TaskReader:
         ids: Dict[int, str],
         tids: Dict[int, Optional[int]],
     ) -> None:
-        """Lib/asyncio/tasks.py, run_coroutine_threadsafe; futures.py, _chain_future: 3.8-3.15."""
+        """Find the agents that complete futures of coroutines started from other threads.
+
+        Source: Lib/asyncio/tasks.py, run_coroutine_threadsafe; futures.py, _chain_future: 3.8-3.15.
+        """
         futures = asyncio.futures
         for state in states:
             if state.state == "done":
@@ -185,8 +200,10 @@ class _TaskReader:
                     )
 
     def _of_portal(self, state: TaskState) -> Optional[int]:
-        """The future that a task of an anyio portal finishes for another thread (anyio/from_thread.py, BlockingPortal:
-        2.0-4.12)."""
+        """Return the future that a task of an anyio portal completes for another thread; None for other tasks.
+
+        Source: anyio/from_thread.py, BlockingPortal: 2.0-4.12.
+        """
         if not state.frames or not state.frames[-1].is_in("_call_func", "anyio/from_thread.py"):
             return None
         return self._python.frames.local(state.frames[-1], "future")
@@ -205,14 +222,14 @@ def _coroutine_future(state: TaskState, waker: Waker) -> FutureFacts:
 
 
 def _by_name(task: TaskState) -> Tuple[str, int, str]:
-    """Task-2 before Task-10; a set's order is no order."""
+    """Return a sort key that places Task-2 before Task-10; sets have no stable order."""
     name = task.name or ""
     head = name.rstrip("0123456789")
     return head, int(name[len(head) :][-9:] or 0), name
 
 
 def _functions(python: Python, codes: Sequence[int]) -> Tuple[PythonFrame, ...]:
-    """Code objects as frames at their first line, each once."""
+    """Return code objects as frames at their first line, without duplicates."""
     found = []
     for address in dict.fromkeys(codes):
         try:

@@ -1,7 +1,7 @@
-"""What a thread waits for: from its system call's registers, the locks of the interpreter and its descriptors.
+"""Waits of threads, from the registers of system calls, the interpreter's locks and descriptors.
 
-No symbol is needed for any of it; native names only refine (a mutex, a join in C). System call numbers and
-arguments: Linux x86-64, and ``calls_aarch64``; futex operations: <linux/futex.h>.
+No symbol is needed; native function names only refine the result (a mutex, a join in C). System call numbers and
+arguments: Linux x86-64, and ``aarch64_calls``; futex operations: <linux/futex.h>.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _READS = {"read", "pread64", "readv", "recvfrom", "recvmsg", "recvmmsg", "accept
 _WRITES = {"write", "pwrite64", "writev", "sendto", "sendmsg", "sendmmsg", "sendfile"}
 _SOCKET_CALLS = {"recvfrom", "recvmsg", "recvmmsg", "accept", "accept4", "connect", "sendto", "sendmsg", "sendmmsg"}
 _SELECTS = {"epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6"}
-#: Nobody is found in these but a parent that lends its memory to a child until that has run another program, or ended
-#: (CLONE_VFORK: posix_spawn, and subprocess from Python 3.10 on): wait_for_vfork_done in kernel/fork.c.
+#: Only a parent stays in these: it lends its memory to a child until the child has run another program or ended
+#: (CLONE_VFORK: posix_spawn, and subprocess from Python 3.10 on). Source: wait_for_vfork_done in kernel/fork.c.
 _FORKS = {"vfork", "clone", "clone3"}
 _SIGNALS = {"pause", "rt_sigtimedwait", "rt_sigsuspend"}
-#: Modules whose selectors wait for the pipes of children, not for an event loop's events.
+#: Modules whose selectors wait for children's pipes rather than an event loop's events.
 _PIPE_USERS = ("/subprocess.py", *multiprocessing("connection"))
 _MOST_POLLED = 4096
 _RESTART = "restart_syscall"
-#: The calls that the kernel restarts through restart_syscall(2): do_poll, hrtimer_nanosleep and futex_wait set
+#: Calls that the kernel restarts through restart_syscall(2): do_poll, hrtimer_nanosleep and futex_wait set
 #: restart_block (fs/select.c, kernel/time/hrtimer.c, kernel/futex/waitwake.c).
 _RESTARTED = (7, 35, 202, 230)
-#: ``syscall``; ``mov $number, %eax`` is the byte b8 and the number, close before it.
+#: The instruction ``syscall``; ``mov $number, %eax`` (the byte b8 and the number) closely precedes it.
 _SYSCALL, _MOV_EAX, _LOADED_WITHIN = b"\x0f\x05", b"\xb8", 32
-#: From glibc 2.41 on a cancellable call is made by one piece of code for all (__syscall_cancel_arch): the number is the
-#: seventh argument of its caller, and lies above the address to which ``call`` (e8) returns, some words up the stack.
+#: From glibc 2.41 on one function makes all cancellable calls (__syscall_cancel_arch). The number is the seventh
+#: argument of its caller and lies on the stack directly above the return address of a ``call`` (e8), within some words.
 _CALL, _CALLERS_WORDS = 0xE8, 16
 
 
@@ -47,14 +47,14 @@ _KINDS: Dict[DescriptorKind, WaitKind] = {"socket": "socket", "pipe": "pipe", "t
 
 
 class SystemCall(NamedTuple):
-    """A system call in which a thread was found. Arguments are unsigned 64-bit words."""
+    """A thread's current system call; arguments are unsigned 64-bit words."""
 
     name: str
     args: Tuple[int, int, int, int, int, int]
 
 
 class FutexFacts(NamedTuple):
-    """What the interpreter says of a futex word: filled by whoever knows the locks."""
+    """The interpreter's facts about a futex word."""
 
     kind: WaitKind
     resource: Optional[str]
@@ -66,11 +66,15 @@ class FutexFacts(NamedTuple):
 def in_core(
     regs: Dict[str, int], before: Optional[SystemCall], memory: Optional[Memory] = None
 ) -> Optional[SystemCall]:
-    """The system call that a thread of a core was in, None when it was running code.
+    """Return the current system call of a thread in a core; None if it was running code.
 
-    ``orig_rax`` is -1 outside of system calls. A call that was interrupted once, by a debugger, a capture or Ctrl-Z,
-    already shows as restart_syscall, with the arguments that it had: which one it is then tells the code that made it
-    (``memory``), else what ``/proc`` said before the stop (``before``). Raises Untold where nobody can say.
+    ``orig_rax`` is -1 outside system calls. A call that was interrupted before, by a debugger, a capture or Ctrl-Z,
+    appears as restart_syscall with its original arguments. Its number is then taken from:
+
+    - the code that made it (``memory``)
+    - else ``/proc`` before the stop (``before``)
+
+    Raises Untold if neither says it.
     """
     if is_aarch64(regs) and memory is not None:
         return _in_core_of_aarch64(regs, before, memory)
@@ -95,13 +99,13 @@ def _in_core_of_aarch64(regs: Dict[str, int], before: Optional[SystemCall], memo
 
 
 def is_known(call: Optional[SystemCall]) -> bool:
-    """False of a restarted call of which nobody tells what it was."""
+    """Return False for a restarted call whose original number is unknown."""
     return call is None or call.name != _RESTART
 
 
 def _made_at(rip: int, rsp: int, memory: Memory) -> Optional[int]:
-    """The number of the call that the ``syscall`` before ``rip`` makes, when it is one of those that are restarted."""
-    for within in range(_LOADED_WITHIN, 6, -1):  # the code may begin at the start of what can be read
+    """Return the number loaded for the ``syscall`` before ``rip``; None unless it is a restartable call's."""
+    for within in range(_LOADED_WITHIN, 6, -1):  # readable memory may begin close before the call
         try:
             code = memory.read(rip - within, within)
         except Fault:
@@ -113,7 +117,7 @@ def _made_at(rip: int, rsp: int, memory: Memory) -> Optional[int]:
 
 
 def _passed(rsp: int, memory: Memory) -> Optional[int]:
-    """As an argument on the stack, next to the address to which its function returns."""
+    """Return the number passed on the stack next to a return address; None if not found."""
     for at in range(rsp, rsp + 8 * _CALLERS_WORDS, 8):
         try:
             returns_to, number = memory.words(at, 2)
@@ -141,7 +145,7 @@ def describe(
     futex: Callable[[int], Optional[FutexFacts]],
     frames: Sequence[Frame],
 ) -> Wait:
-    """The wait behind a system call."""
+    """Return the wait behind a system call."""
     name, args = call
     if name == "futex":
         return _futex(args, futex)
@@ -171,7 +175,7 @@ def _futex(args: Sequence[int], facts: Callable[[int], Optional[FutexFacts]]) ->
         return Wait("other", "futex")
     known = facts(call.word)
     if known is not None:
-        # who wants the GIL asks for it again whenever his timer strikes, and never gives up
+        # a thread that waits for the GIL asks again whenever its timer expires, and never gives up
         endless = endless or known.kind == "gil"
         return Wait(
             known.kind,
@@ -188,7 +192,10 @@ def _futex(args: Sequence[int], facts: Callable[[int], Optional[FutexFacts]]) ->
 
 
 def _sleep(name: str, args: Sequence[int], memory: Memory) -> Wait:
-    """Relative sleeps leave their length in memory; of absolute ones (Python 3.11+) only the deadline is there."""
+    """Return the wait of a sleep.
+
+    Relative sleeps leave their length in memory; absolute ones (Python 3.11+) only their deadline.
+    """
     request = args[0] if name == "nanosleep" else args[2]
     if name == "clock_nanosleep" and args[1] & 1:
         return Wait("sleep", name, endless=False)
@@ -235,8 +242,10 @@ def _select(
 
 
 def polled(call: SystemCall, memory: Memory) -> List[int]:
-    """The descriptors that a poll or select waits for, of which the first that is ready ends it; empty when unknown, and
-    for any other call. (struct pollfd: an int, two shorts; a negative descriptor is passed over.)"""
+    """Return the descriptors that a poll or select waits for; empty if unknown and for other calls.
+
+    The first one that is ready ends the wait. struct pollfd: an int, two shorts; negative descriptors are ignored.
+    """
     name, args = call
     if name in ("poll", "ppoll"):
         count = args[1] & 0xFFFFFFFF
@@ -252,7 +261,10 @@ def polled(call: SystemCall, memory: Memory) -> List[int]:
 
 
 def _select_descriptors(args: Sequence[int], memory: Memory, number: int = 1) -> List[int]:
-    """The descriptors of one of a select's sets (fd_set: 1024 bits): 1, those that are waited to be read, 2 written."""
+    """Return the descriptors of one of select's sets (fd_set: 1024 bits).
+
+    ``number``: the set's argument; 1 read, 2 written, 3 exceptions.
+    """
     count, pointer = min(args[0] & 0xFFFFFFFF, 1024), args[number]
     try:
         bits = int.from_bytes(memory.read(pointer, 128), "little") if pointer else 0
@@ -262,7 +274,7 @@ def _select_descriptors(args: Sequence[int], memory: Memory, number: int = 1) ->
 
 
 def _select_timeout(name: str, args: Sequence[int], memory: Memory) -> Optional[float]:
-    """Seconds, -1.0 for ever, None unknown."""
+    """Return the timeout in seconds; -1.0: none, None: unknown."""
     if name in ("epoll_wait", "epoll_pwait"):
         milliseconds = _signed32(args[3])
         return -1.0 if milliseconds < 0 else milliseconds / 1e3
@@ -285,7 +297,7 @@ def _signed32(word: int) -> int:
 
 
 def _descriptor_wait(name: str, fd: int, descriptors: Optional[Descriptors], frames: Sequence[Frame]) -> Wait:
-    """Reading, writing, connecting, accepting on one descriptor."""
+    """Return the wait of a read, write, connect or accept on one descriptor."""
     what = descriptors.get(fd) if descriptors else None
     if what is not None:
         kind: WaitKind = _KINDS.get(what.kind, "other")
@@ -301,19 +313,22 @@ def _descriptor_wait(name: str, fd: int, descriptors: Optional[Descriptors], fra
             detail=f"{what.kind}{peer}",
         )
     kind = "socket" if name in _SOCKET_CALLS else _kind_by_frames(frames)
-    endless = None if kind == "socket" else True  # which SO_RCVTIMEO limits
+    endless = None if kind == "socket" else True  # SO_RCVTIMEO limits sockets
     return Wait(kind, name, fd=fd, endless=endless, verb="call")
 
 
 def _socket_timeout(name: str, what: Descriptor) -> Optional[float]:
-    """Seconds after which the kernel ends a blocking call on a socket (socket(7), SO_RCVTIMEO), 0 for never."""
+    """Return the timeout in seconds of a blocking socket call, 0 for none; None if unknown.
+
+    Source: socket(7), SO_RCVTIMEO.
+    """
     if what.timeouts is None:
         return None
     return what.timeouts[1 if name in _WRITES or name == "connect" else 0]
 
 
 def _kind_by_frames(frames: Sequence[Frame]) -> WaitKind:
-    """Without /proc, the standard library's frame above the call tells what kind of descriptor it is."""
+    """Return the kind of a descriptor according to the standard library's frame above the call, without /proc."""
     for frame in frames[:3]:
         file = frame.code.filename
         if file.endswith(("/socket.py", "/ssl.py")):
