@@ -31,7 +31,8 @@ _CLASSES = {
     "queue": "Queue",
     "barrier": "Barrier",
 }
-#: Limits of the search for names, which reads all surrounding variables: per resource, in total, and per line of code.
+#: Limits of the search for names, which reads all surrounding variables: frames per resource; places in the code in
+#: total, and futures per place.
 _MOST_USERS = 6
 _MOST_NAMES, _MOST_NAMES_A_LINE = 2_000, 20
 
