@@ -85,8 +85,11 @@ def _starred(text: str, named: bool, is_format: bool, seen: Callable[[str], None
     parts, at = [], 0
     for first, last in secrets_in(text):
         secret = text[first:last]
-        parts += [text[at:first], secret if _PLACEHOLDER.match(secret) else _stars(secret)]
+        hidden = not _PLACEHOLDER.match(secret)
+        parts += [text[at:first], _stars(secret) if hidden else secret]
         at = last
+        if hidden:
+            seen(secret)
     return "".join([*parts, text[at:]])
 
 

@@ -96,3 +96,11 @@ def test_no_word_makes_it_slow(part: str) -> None:
     word = part * (150_000 // len(part))
     with ends():
         masked_argv(["sh", "-c", word, word, "python", "-c", word, "curl", "-u", word])
+
+
+def test_a_secret_in_code_is_told_too() -> None:
+    """One that has a secret's form, in the words of ``python -c``, is masked elsewhere as well."""
+    seen: List[str] = []
+    code = "x = 'AKIAABCDEFGHIJKLMNOP'\nprint(x)"
+    assert masked_argv(["python", "-c", code], seen.append)[2] == code.replace("AKIAABCDEFGHIJKLMNOP", "*" * 20)
+    assert seen == ["AKIAABCDEFGHIJKLMNOP"]
