@@ -14,7 +14,10 @@ from typing import Dict, NamedTuple, Optional, Sequence, Tuple
 
 
 class _Layout(NamedTuple):
-    """Indices of 8-byte registers in the general set; ``thread_pointer`` is None if it has its own set."""
+    """The general register set of one machine: its size in 8-byte words, and the index of each register in it.
+
+    thread_pointer: None where it is in a register set of its own (NT_ARM_TLS).
+    """
 
     words: int
     arguments: Tuple[int, ...]

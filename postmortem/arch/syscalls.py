@@ -51,7 +51,7 @@ _FROM_424 = """
     fspick pidfd_open clone3 close_range openat2 pidfd_getfd faccessat2 process_madvise epoll_pwait2 mount_setattr
     quotactl_fd landlock_create_ruleset landlock_add_rule landlock_restrict_self memfd_secret process_mrelease
     futex_waitv set_mempolicy_home_node
-""".split()  # noqa: SIM905 - one name a line would be 360 lines
+""".split()  # noqa: SIM905 - a table, to be compared with the kernel's
 
 #: "-" marks a number without a call.
 _GENERIC = """

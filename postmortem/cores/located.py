@@ -1,4 +1,4 @@
-"""Programs and libraries, found by the names that a core has for them."""
+"""The opener of programs and libraries that a core names, on this machine."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..memory.elfcore import DELETED
 
 
 class Located:
-    """The look-up of files for an ElfCore, which is to be assigned to ``core`` once it exists.
+    """The file opener that an ElfCore is made with; the caller sets ``core`` afterwards.
 
-    A file that its user cannot read (executable only) is read with our own rights if it has the build-id shown by the
-    core: the process has had that content.
+    A file that the process's user may execute but not read is opened with postmortem's own rights, and kept only if its
+    build-id is the one that the core shows: then it contains nothing that the process had not mapped already.
     """
 
     def __init__(self, files: Files) -> None:
@@ -35,7 +35,7 @@ class Located:
                 raise
             return self._as_ourselves(name, wanted)
         except OSError as exc:
-            if exc.errno == errno.EINVAL:  # as raised in the reader's child
+            if exc.errno == errno.EINVAL:  # EINVAL: the child that reads for us met no regular file
                 raise Unfit(exc.strerror or "", name) from None
             raise
 

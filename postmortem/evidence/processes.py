@@ -1,4 +1,7 @@
-"""A process and everything known about it. ``tid``/``pid`` are ids in the target's own pid namespace."""
+"""A process and everything known about it.
+
+Ids (``pid``, ``tid``) are those of the pid namespace that the process was captured from; in a lone core, its own.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,7 @@ class Process(msgspec.Struct, frozen=True):
 
     backlogs: Tuple[Backlog, ...] = ()  # the longest first
     kept_exceptions: Tuple[KeptException, ...] = ()  # largest first
-    own_pid: Optional[int] = None  # its pid in its own pid namespace; None: the same, or unknown
+    own_pid: Optional[int] = None  # its pid in its own pid namespace; None: the same as ``pid``, or unknown
 
     @property
     def gil(self) -> Optional[Gil]:

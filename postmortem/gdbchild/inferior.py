@@ -79,7 +79,7 @@ class Inferior(LiveCore):
 
     @property
     def written(self) -> List[Tuple[int, int]]:
-        """Return all writable memory; empty if it exceeds ``_SEARCHED`` bytes."""
+        """Return all writable memory; nothing if it is larger than ``_SEARCHED`` bytes."""
         found = self.writable
         return found if sum(end - start for start, end in found) <= _SEARCHED else []
 

@@ -1,8 +1,7 @@
 """Native locks of glibc and libstdc++ behind a futex wait, and their owners.
 
 Evidence:
-- The system call and the memory around its word decide where the library keeps a record: mutex, stream lock, C++ guard,
-  joined thread.
+- Mutexes, stream locks, C++ guards and joined threads are recognised by the futex call and the memory around its word.
 - Conditions, semaphores and barriers have no recognisable content: they need the name of the waiting function, which
   glibc exports even when stripped.
 

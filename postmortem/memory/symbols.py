@@ -1,7 +1,7 @@
-"""Variable and function names at an address, from the symbol and unwind tables of mapped files.
+"""The variable at an address, by name, and where the function at an address begins: from symbol and unwind tables.
 
-C++ names are demangled only if they consist of names: ``_ZN5cache4lockE`` is ``cache::lock``; the guard of a function's
-static (``_ZGVZ…E8instance``) is named after that static.
+C++ names are demangled only if they are plain nested names, without templates or arguments: ``_ZN5cache4lockE`` is
+``cache::lock``; the guard of a function's static (``_ZGVZ…E8instance``) is named after that static.
 
 Source: Itanium C++ ABI, 5.1 (nested-name, source-name, local-name, special-name).
 """

@@ -1,4 +1,4 @@
-"""gdb's settings; core, executable and every file named by a core are untrusted input."""
+"""The commands that gdb runs before it opens a core: core, executable and every file that a core names are untrusted."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from .corefile import CoreFile, opened
 
 #: libthread_db would add the threads again by their own ids, which differ from the core's in a pid namespace.
 NO_THREAD_DB = "set libthread-db-search-path /dev/null"
-#: The target's own libpthread comes with a library of the target's choice; the system's is found without a folder.
-_OWN_THREAD_DB = "set libthread-db-search-path $sdir"
+#: Load libthread_db from the system's directories alone (``$sdir``): one that lies beside the target's libpthread is
+#: untrusted code.
+_SYSTEM_THREAD_DB = "set libthread-db-search-path $sdir"
 
 
 def settings(core: CoreFile, sysroot: Optional[Path]) -> List[str]:
@@ -20,7 +21,7 @@ def settings(core: CoreFile, sysroot: Optional[Path]) -> List[str]:
 
     Raises ToolFailed for a folder that cannot be passed to gdb.
     """
-    found = [_OWN_THREAD_DB]
+    found = [_SYSTEM_THREAD_DB]
     index = _index_cache()
     if index is not None:
         found += [f"set index-cache directory {index}", "set index-cache enabled on"]

@@ -21,7 +21,7 @@ _BUDGET_S = 30.0
 def main(arguments: List[str]) -> int:
     """Examine a process and return an exit status.
 
-    ``arguments``: PID, an empty directory for the bundle, and the seconds that have passed.
+    ``arguments``: PID, an empty directory for the bundle, and the limit in seconds that has passed.
     """
     pid, place, limit = arguments
     until = time.monotonic() + _BUDGET_S

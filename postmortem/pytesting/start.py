@@ -1,4 +1,4 @@
-"""The start of the watchdog, from pytest's process: it inherits nothing but the standard error stream.
+"""The start of the watchdog, from pytest's process: it inherits the shared memory and the standard error stream alone.
 
 The watchdog is not a child of pytest's for long: a test that waits for any child of its process (``os.wait()``), or
 counts them, must not meet it. So a launcher is started that starts it, reports its process id through the page, and

@@ -14,7 +14,8 @@ from .edges import Edge, edges_of
 from .liveness import Unmet, movers
 from .reasons import WALKED, reasons
 
-#: Voluntary switches a second: a thread stuck in a system call has none; one that blocked during the window has one.
+#: Voluntary switches a second from which a thread counts as woken again and again. A stuck thread has none in the window,
+#: or one in all if it blocked during it.
 WAKES = 1.5
 #: Most agents visited by one query of `needs`.
 _FOLLOWED = 300

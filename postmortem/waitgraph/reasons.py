@@ -18,7 +18,7 @@ _BASES = {
     "kernel": "as the kernel records",
     "memory": "found in memory",
 }
-#: Agents visited by default; the sentences end long before.
+#: Most agents visited in one call; the text names far fewer, so that the limit never shortens it.
 WALKED = 5_000
 
 

@@ -1,12 +1,12 @@
-"""The pages of a core that holds no more than the extraction reads, as address ranges [start, end).
+"""The choice of pages for a reduced core: those that the extraction will read, as address ranges [start, end).
 
 - The pages that reading the interpreter asked for (``rehearsal``), and the gaps between close ones.
-- Of each thread the used stack, from its stack pointer to its start, which on glibc and musl lies behind the thread's
-  control block, and so behind its thread pointer.
+- The used stack of each thread: from its stack pointer up to its highest address, which on glibc and musl lies above
+  the thread's control block, hence above its thread pointer.
 - Written pages of mapped files: the loader's lists, the data of libraries. Without them a reader would take the file's
   original content for that of the memory.
 - Zero-initialised data of programs and libraries (.bss), which debuggers read in one piece.
-- Small shared memory that no file outlives (multiprocessing's semaphores), the vdso; of ELF files the first page, and
+- Small shared memory whose file is unlinked (multiprocessing's semaphores), the vdso; of ELF files the first page, and
   requested pages such as that with the interpreter's version: other tools read these from the core.
 
 Pages that do not exist are never read (``pages`` says why). The rest of private memory is not in the core, so that a
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _SMALL = 64 << 10
 #: Bytes up to which the data of a program or library, in its file and behind it, is kept with all existing pages.
 _LARGEST_DATA = 1 << 20
-#: Pages between two wanted ones that are copied too: fewer, larger reads, and some room for a program that runs on.
+#: Pages between two wanted ones that are copied too: fewer, larger reads, and pages that the program may touch before it stops.
 _FILL = 4
 #: Bytes kept of one stack; of a deeper one its two ends are.
 _DEEPEST = 16 << 20

@@ -1,11 +1,11 @@
 """Structures of the interpreter, read at both ends of the window without stopping it.
 
-- how often the GIL changed hands, and who held it
+- how often the GIL changed hands, and which thread held it
 - the share of the time during which the garbage collector ran
 - how fast queues grow
 - what threads, tasks and event loops were doing at the beginning, so that the core shows whether they still are
 
-All of it is measured, not estimated.
+The collector's share is the share of looks that found it running; all else is counted.
 """
 
 from __future__ import annotations
@@ -206,8 +206,8 @@ class _Interpreter:
             with contextlib.suppress(Fault, OSError):
                 if self._memory.read(at, _INSTRUCTION) == first:
                     continue
-            # a loop that repeats one call with the same arguments is at the same instruction at most looks, but not at
-            # all
+            # A loop that repeats a call is at the same instruction at most looks, not at every one: a single difference
+            # shows that the call has returned.
             del self._instructions[state]
             self.calls.pop(state, None)
 

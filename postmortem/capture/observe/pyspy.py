@@ -1,7 +1,7 @@
 """py-spy during the window: Python stacks fifty times a second, without stopping the process (``--nonblocking``).
 
-The trace format has microseconds and separate threads. py-spy's streams are files: it must touch neither the command's
-terminal nor ours.
+The chrometrace format keeps microseconds and separates threads. py-spy's output and errors go to files, so that it
+writes to no terminal.
 """
 
 from __future__ import annotations

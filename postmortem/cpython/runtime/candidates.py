@@ -173,7 +173,10 @@ def _find(image: Image, area: Area, pattern: bytes) -> Iterator[int]:
 
 
 def _twins(image: Image, area: Area, heads: Tuple[int, ...]) -> Iterator[int]:
-    """Yield candidates around two adjacent equal pointers to writable memory away from themselves."""
+    """Yield the addresses of ``_PyRuntime`` that pairs of adjacent equal pointers would imply, one for each known layout.
+
+    The pointers lead into writable memory, but not to within 64 bytes of the pair.
+    """
     ranges = image.writable
     lowest, highest = ranges[0][0], ranges[-1][1]
     for start, data in _pieces(image, area):

@@ -328,7 +328,7 @@ class Values:
 
 
 class _Reading:
-    """State of a description: levels left, enclosing containers, and the remaining length."""
+    """State of a description: levels left, enclosing containers, and the items that may still be read: one a character."""
 
     __slots__ = ("_left", "above", "depth", "limit")
 

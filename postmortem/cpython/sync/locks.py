@@ -8,10 +8,10 @@ Holders:
   LOAD_SPECIAL).
 - An RLock records its owner.
 
-Waiters sleep on a futex word:
-- of a malloc'ed semaphore to which the lock object points, or
-- where the lock is a byte of its object (``PyMutex``: 3.14, late releases of 3.13), of an entry that ``parking``
-  decodes.
+A waiter sleeps on a futex word:
+- that of the malloc'ed semaphore to which the lock object points, or
+- where the lock is a one-byte ``PyMutex`` (3.14, late releases of 3.13), that of its own entry in the parking lot (see
+  ``parking``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How it is known who holds something, in words: one row a basis, one column a place where it is said."""
+"""Phrases that tell how a holder was determined: a row a basis, a column a part of the report."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Dict, NamedTuple, Optional
 
 
 class _Words(NamedTuple):
-    after_holder: str  # of what a thread waits for: held by thread 7 (…)
-    in_chain: str = ""  # of a link of a wait chain, where the rule goes without saying
-    of_crash: str = ""  # of what the interpreter said before it ended
+    after_holder: str  # after the holder of what a thread waits for: held by thread 7 (…)
+    in_chain: str = ""  # in a link of a wait chain; empty for the usual basis
+    of_crash: str = ""  # after the interpreter's last message
 
 
 _WORDS: Dict[str, _Words] = {
