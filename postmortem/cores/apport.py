@@ -1,7 +1,7 @@
-"""Ubuntu's crash reports (``/var/crash/*.crash``) → the core inside.
+"""The core inside one of Ubuntu's crash reports (``/var/crash/*.crash``).
 
-Format: ``Key: value`` lines, whose continuation lines begin with a space. A binary value is ``Key: base64``, each of
-whose continuation lines is one base64 piece of a gzip stream, from 2.28 on also of a zstd stream. The core is extracted
+Format: ``Key: value`` lines, whose continuation lines begin with a space. A binary value is ``Key: base64``; each
+of its continuation lines is base64 of one piece of a gzip stream (since 2.28 also zstd). The core is extracted
 line by line into an unnamed file; ``ProcEnviron`` is never kept.
 
 Source: apport's problem_report.py (2.20 to 2.33), ProblemReport.write.

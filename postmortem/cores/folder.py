@@ -1,4 +1,4 @@
-"""A directory that ``core_pattern`` fills with cores → the newest core."""
+"""The newest core of a directory, such as the one that ``core_pattern`` names (core(5))."""
 
 from __future__ import annotations
 

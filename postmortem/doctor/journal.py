@@ -1,4 +1,4 @@
-"""The check whether cores kept by systemd can be found: the journal is read as by `analyze coredumpctl:last`."""
+"""Check whether systemd's journal lists cores, read as `analyze coredumpctl:last` reads it."""
 
 from __future__ import annotations
 

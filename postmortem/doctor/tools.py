@@ -1,4 +1,4 @@
-"""The programs and files used by a capture and an analysis."""
+"""Checks of the programs and files that a capture and an analysis use."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ variable holds it, whichever function took it out.
   pool/impl.py (QueuePool._pool), engine/base.py (Connection).
 - requests 2.x: models.py (Response.raw).
 
-Pools with a counter and a condition (DBUtils' PooledDB): borrowed objects refer to the pool, and number as many as its
-limit.
+Pools with a counter and a condition (DBUtils' PooledDB): a borrowed object refers to its pool; when borrowers wait, as
+many objects are out as the pool's limit allows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MOST_ATTRIBUTES, _MOST_KNOWN = 60, 20_000
 
 
 class Lease(NamedTuple):
-    """A borrowed object."""
+    """A borrowed object of a pool that is a queue."""
 
     address: int  # of the borrowed object
     queue: int  # of the pool's queue, or of the condition on which borrowers wait
@@ -84,7 +84,7 @@ class Leases:
             yield Lease(value, found)
 
     def loan(self, value: int, conditions: Collection[int]) -> Optional[Loan]:
-        """Return the loan if a value refers to a pool that has one of these conditions, and has none itself."""
+        """Return the loan if a value refers to a pool that has one of these conditions, and is no pool itself."""
         own = self._attributes(value)
         if not own or not own.isdisjoint(conditions):
             return None

@@ -1,6 +1,6 @@
 """A running process presented as the core that it would leave, read without stopping it.
 
-Pages are read on demand and recorded, so that a core containing them can be read in the same way.
+Pages are read on demand and recorded, so that a core with exactly these pages can be written and read in the same way.
 
 Concurrent changes show up as garbage, as in a damaged core: readers must validate.
 """

@@ -1,4 +1,4 @@
-"""Libraries of a truncated core, which gdb cannot find by itself.
+"""The libraries of a truncated core, found for gdb, which cannot find them by itself.
 
 Such a core lacks the loader's own list of them (``r_debug`` and its link map are in the last pages), but its notes
 still show which file was mapped where.
@@ -14,7 +14,7 @@ from ..cores.executable import main_program_of
 from ..memory import ElfCore
 from .corefile import CoreFile, opened
 
-#: Number of libraries; no more are on stacks.
+#: Most libraries returned; stacks use fewer.
 _MOST = 300
 #: Paths that are one word of a gdb command; others are left out.
 _PLAIN = re.compile(r"/[A-Za-z0-9/._+-]+\Z")
@@ -35,7 +35,7 @@ class Mapped(NamedTuple):
 
 
 def unlisted(core: CoreFile, sysroot: Optional[Path]) -> List[Mapped]:
-    """Return the libraries of a truncated core of which the same builds are here; none for a complete core."""
+    """Return the libraries of a truncated core whose exact builds are on this machine; none for a complete core."""
     with opened(core, sysroot) as image:
         return _libraries(image) if image is not None and image.truncated else []
 

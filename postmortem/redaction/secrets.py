@@ -1,7 +1,8 @@
 """Names and texts that look like secrets, which are masked wherever values are shown.
 
 A value is judged by the name that leads to it (a variable, an attribute, the key of a dict), a text also by its
-content: ``password=…``, ``Authorization: …``, the user part of a URL. The value of ``x`` stays visible.
+content: ``password=…``, ``Authorization: …``, the user part of a URL. A secret under a harmless name, such as ``x``, is
+recognised by its content alone.
 """
 
 from __future__ import annotations

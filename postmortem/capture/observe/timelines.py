@@ -1,4 +1,4 @@
-"""The course of each thread over the window; counters have only the sum.
+"""What each thread was at over the window, look by look; counters hold only totals.
 
 An entry is made when a look differs from the one before, so that a waiting thread has one entry, however long the
 window.
@@ -10,7 +10,7 @@ from typing import Any, List, Optional, Tuple
 
 from ..procfs import parsers
 
-#: Entries kept of one thread: a window of minutes has no more than one of seconds.
+#: Most entries kept of one thread, whatever the window's length; later changes are dropped.
 _MOST = 200
 #: Entry of a look at which the thread had ended, or could not be read.
 _GONE = (None, None, 0)

@@ -1,6 +1,6 @@
 """Diagnoses made while the command continues, each in a child process, one after the other.
 
-We keep waiting for the command's end and for signals to it meanwhile. A child has a process group of its own: Ctrl-C is
+Meanwhile the parent goes on waiting for the command and for signals. A child has a process group of its own: Ctrl-C is
 for the command.
 """
 
@@ -21,7 +21,7 @@ from .conclusion import attend_to_signals
 
 Captured = Tuple[Bundle, Optional[int]]  # the bundle, and its number when there are several
 
-#: Number of children at most that run or wait for their turn.
+#: Most children, running or waiting for their turn.
 _MOST = 8
 _PATIENCE_S = 3.0
 
@@ -31,7 +31,7 @@ class Diagnoses:
 
     - ``diagnose(captured, prepare)``: runs in the child and reports results and failures; calls ``prepare`` first,
       which waits for the child's turn and may raise KeyboardInterrupt
-    - ``say``: called with a sentence about a child that could not report itself
+    - ``say``: called with a sentence about a child that ended without a report of its own
     """
 
     def __init__(

@@ -1,4 +1,7 @@
-"""Starting a program as a shell does: found on PATH, run by /bin/sh without an interpreter line, with our environment."""
+"""Starting a program as a shell does.
+
+PATH is searched, a script without a ``#!`` line is given to /bin/sh, and the environment is ours.
+"""
 
 # pathlib would take half of the time before the command's start:
 # ruff: noqa: PTH118
@@ -14,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def spawn(argv: list[str], mask: set[int], restored: tuple[int, ...], *, own_group: bool) -> int:
-    """Start the program with this signal mask and default actions for ``restored``; return its pid. Raises OSError."""
+    """Start the program with this signal mask and default actions for ``restored``; return its pid. Raises OSError.
+
+    own_group: make it the leader of a new process group.
+    """
     environment = _environment()
     settings: dict[str, Any] = {"setsigmask": mask, "setsigdef": restored}
     if own_group:

@@ -1,4 +1,4 @@
-"""Ending a tree: a signal, some patience, then KILL, until no process of it is left."""
+"""Ending a tree of processes: a signal, some seconds to obey it, then KILL, until no process of the tree is left."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Members = Callable[[], List[Member]]
 def end_tree(command: Command, members: Members, first: int, kill_after: float) -> List[int]:
     """End the tree; return the pids of processes that do not end.
 
-    - ``first``: the first signal
+    - ``first``: the signal sent before KILL
     - ``kill_after``: seconds until KILL; 0: never, as in timeout(1)
 
     A further INT, TERM, HUP or QUIT to postmortem sends KILL at once.
@@ -46,10 +46,10 @@ def living(command: Command, members: Members) -> List[Member]:
 
 
 def _signal_all(command: Command, members: Members, number: int) -> None:
-    """Signal the group at once, so that no member can start another in between, then all others; continue stopped ones.
+    """Signal the tree, and continue those of its processes that are stopped.
 
-    Once the group's leader was waited for, its id may be reused as soon as the group is empty. Then each process is
-    signalled by itself, followed by a second look for processes started since the first.
+    The process group is signalled in one call, so that no member can fork in between; then the processes outside it. Once
+    its leader has been waited for, the group's id may be reused: then each process is signalled by itself, in two rounds.
     """
     targets = living(command, members)
     group = command.pid if command.leads_group else None

@@ -1,4 +1,4 @@
-"""Offsets of each minor version, and of its free-threaded build.
+"""Byte offsets of the fields of CPython's structures: a ``Layout`` for each minor version and its free-threaded build.
 
 ``python -m tools.offsets`` prints a row from a release's headers, and with ``--check`` compares it with the row here.
 

@@ -1,4 +1,4 @@
-"""Offsets of the releases whose frames are objects on the heap: 3.8, 3.9, 3.10.
+"""Byte offsets as in ``releases``, for the releases whose frames are objects on the heap: 3.8, 3.9, 3.10.
 
 Sources, x86-64 Linux, 3.8.18, 3.9.18 and 3.10.13:
 - ``offsetof`` compiled against Include/internal/pycore_{runtime,interp,pystate,gil}.h,

@@ -1,6 +1,6 @@
 """Parts of a running interpreter that change all the time: thread states, frames, their code, names.
 
-They are followed pointer by pointer, fast enough for a stopped process.
+Read while the process is stopped, pointer by pointer and nothing else, so that the stop stays short.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STATE, _FRAME, _CODE = 512, 256, 192
 
 
 class Moving:
-    """Starting points for reading the changing parts again during the stop.
+    """Starting points from which ``touch`` reads the changing parts, during the stop of a process that was read before it.
 
     ``address``: of _PyRuntime; ``active``: of ``threading._active``, whose address is constant; 0 if unknown.
     """
@@ -53,7 +53,10 @@ class Moving:
         return cls(int(told["address"]), Layout(**fields), names, int(told["active"]))
 
     def touch(self, memory: Memory, until: float) -> None:
-        """Read all parts through ``memory`` until ``until`` (time.monotonic()); unavailable ones are skipped."""
+        """Read all parts once, for ``memory`` to record or copy their pages; the values are discarded.
+
+        until: time.monotonic() seconds at which the reading ends. Parts that cannot be read are skipped.
+        """
         for state in list(_states(memory, self._address, self._layout)):
             if time.monotonic() > until:
                 return

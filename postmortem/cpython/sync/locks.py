@@ -35,8 +35,10 @@ _MUTEX_SIZE, _RECURSIVE_MUTEX_SIZE = 24, 40
 _LOCKED = 1
 #: m_self of PyCFunctionObject and im_self of PyMethodObject have the same offset; so have m_ml and im_func.
 _SELF, _FUNC = 24, 16
-#: Nameless locks used at one line, after which no more names are sought there; most frames searched for a name.
-_MOST_NAMELESS, _USERS = 50, 8
+#: Locks without a name at one line after which the search for names ends there.
+_MOST_NAMELESS = 50
+#: Most frames searched for a lock's name.
+_USERS = 8
 _MOST_LOCALS = 50
 _MOST_WAITERS = 10_000
 _PURE_RLOCK = "_RLock"
