@@ -63,9 +63,10 @@ def all_patterns() -> List[Rule]:
         found = pkgutil.walk_packages(_patterns.__path__, f"{_patterns.__name__}.")
         names = [module.name for module in found if not module.ispkg]
         loaded = [importlib.import_module(name) for name in names]  # an import error is not suppressed
-        shared = [one for one in loaded if not hasattr(one, "PATTERN")]  # helpers shared by the patterns of a family
         rules = [
-            Rule(one.PATTERN, one.match, inspect.cleandoc(one.__doc__ or "")) for one in loaded if one not in shared
+            Rule(one.PATTERN, one.match, inspect.cleandoc(one.__doc__ or ""))
+            for one in loaded
+            if hasattr(one, "PATTERN")  # the others are helpers that the patterns of a family share
         ]
         _rules.extend(sorted(rules, key=lambda rule: rule.id))
     return list(_rules)

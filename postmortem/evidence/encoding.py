@@ -10,12 +10,6 @@ from . import upgrade, usable
 from .document import SCHEMA, Evidence
 
 
-class _Head(msgspec.Struct):
-    """The schema of an evidence document."""
-
-    schema: str = ""
-
-
 def encode(evidence: Evidence) -> bytes:
     """Encode evidence as JSON; keys follow the order of the fields, so equal evidence gives equal bytes."""
     return json_bytes(evidence)
@@ -44,14 +38,6 @@ def _spelled_out(value: Any) -> Any:
     return value
 
 
-def _decoded(data: bytes) -> Evidence:
-    """Decode evidence of the current schema, or of one that can be upgraded."""
-    schema = msgspec.json.decode(data, type=_Head).schema
-    if schema != upgrade.FIRST:
-        return msgspec.json.decode(data, type=Evidence)
-    return msgspec.convert(upgrade.upgraded(msgspec.json.decode(data), SCHEMA), type=Evidence, str_keys=True)
-
-
 def decode(data: bytes, most: Optional[int] = None) -> Evidence:
     """Decode evidence from JSON of at most ``most`` bytes (None: ``usable.MOST_BYTES``).
 
@@ -62,7 +48,7 @@ def decode(data: bytes, most: Optional[int] = None) -> Evidence:
     if len(data) > most:
         raise ValueError(f"not readable as {SCHEMA}: it is larger than {most >> 20} MB")
     try:
-        evidence = _decoded(data)
+        evidence = upgrade.upgraded(msgspec.json.decode(data, type=Evidence))
         if evidence.schema == SCHEMA:
             usable.check(evidence)
     except (msgspec.MsgspecError, ValueError) as exc:  # includes its refusal of invalid UTF-8

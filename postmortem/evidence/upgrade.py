@@ -1,13 +1,18 @@
-"""Conversion of evidence of earlier schemas to the current one.
+"""Evidence of earlier versions, changed to read like this version's.
 
-``postmortem.evidence/1`` → ``/2``: a wait's phrase becomes a verb and the rest, an import lock names its module, and
-gaps may have codes (those written without one have none).
+``postmortem.evidence/1`` → ``/2``: a wait's phrase is a verb and what follows it, an import lock names its module, and
+gaps have codes (None for gaps that were written without one).
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator
+
+from .document import SCHEMA, Evidence
+from .processes import Process
+from .resources import Resource
+from .structs import replace
+from .threads import Thread, Wait
 
 FIRST = "postmortem.evidence/1"
 
@@ -15,39 +20,37 @@ _CALL = re.compile(r"(?P<call>\w+) on (?:(?P<what>.*) \(descriptor (?P<fd>\d+)\)
 _IMPORT = "import of module "
 
 
-def upgraded(value: Any, schema: str) -> Any:
-    """Convert decoded JSON of ``postmortem.evidence/1`` to ``schema``, in place, and return it.
-
-    A value that does not have the shape of evidence is left for the decoder to refuse.
-    """
-    if not isinstance(value, dict) or value.get("schema") != FIRST:
-        return value
-    value["schema"] = schema
-    for process in _dicts(value.get("processes")):
-        for thread in _dicts(process.get("threads")):
-            if isinstance(thread.get("wait"), dict):
-                _wait(thread["wait"])
-        for resource in _dicts(process.get("resources")):
-            described = resource.get("description")
-            if resource.get("kind") == "import-lock" and isinstance(described, str) and described.startswith(_IMPORT):
-                module = described[len(_IMPORT) :]
-                resource["module"] = module if module != "?" else None
-    return value
+def upgraded(evidence: Evidence) -> Evidence:
+    """Return evidence of ``postmortem.evidence/1`` as this version's; any other as it is."""
+    if evidence.schema != FIRST:
+        return evidence
+    return replace(evidence, schema=SCHEMA, processes=tuple(map(_process, evidence.processes)))
 
 
-def _dicts(value: Any) -> Iterator[Dict[str, Any]]:
-    """Yield the dicts of a list; nothing for any other value."""
-    return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
+def _process(process: Process) -> Process:
+    threads = tuple(map(_thread, process.threads))
+    return replace(process, threads=threads, resources=tuple(map(_resource, process.resources)))
 
 
-def _wait(wait: Dict[str, Any]) -> None:
-    """Split a wait's phrase into its verb and the rest."""
-    detail = wait.get("detail")
-    if not isinstance(detail, str):
-        return
-    verb, _space, rest = detail.partition(" ")
-    call = _CALL.fullmatch(detail)
-    if call is not None and wait.get("syscall") == call["call"] and str(wait.get("fd")) in (call["fd"], call["alone"]):
-        wait["verb"], wait["detail"] = "call", call["what"]
-    elif verb in ("waits", "wants", "asks") and rest:
-        wait["verb"], wait["detail"] = verb, rest
+def _thread(thread: Thread) -> Thread:
+    return thread if thread.wait is None else replace(thread, wait=_wait(thread.wait))
+
+
+def _resource(resource: Resource) -> Resource:
+    if resource.kind != "import-lock" or not resource.description.startswith(_IMPORT):
+        return resource
+    module = resource.description[len(_IMPORT) :]
+    return replace(resource, module=module if module != "?" else None)
+
+
+def _wait(wait: Wait) -> Wait:
+    """Split the phrase of a wait."""
+    if wait.detail is None:
+        return wait
+    call = _CALL.fullmatch(wait.detail)
+    if call is not None and wait.syscall == call["call"] and str(wait.fd) in (call["fd"], call["alone"]):
+        return replace(wait, verb="call", detail=call["what"])
+    for verb in ("waits", "wants", "asks"):
+        if wait.detail.startswith(f"{verb} "):
+            return replace(wait, verb=verb, detail=wait.detail[len(verb) + 1 :])
+    return wait

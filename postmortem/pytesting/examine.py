@@ -38,7 +38,7 @@ def main(arguments: List[str]) -> int:
 
 def capture(pid: int, place: str, limit: float) -> None:
     """Capture a process into a directory; raise PostmortemError if that fails."""
-    from ..__main__ import reader  # noqa: PLC0415 - as in capture
+    from ..__main__ import reader  # noqa: PLC0415 - as in main: each process imports what it needs
     from ..capture.options import Options  # noqa: PLC0415
     from ..capture.run import conclusion, running  # noqa: PLC0415
     from ..capture.run.command import Watch  # noqa: PLC0415

@@ -14,7 +14,7 @@ IN_PROCESS: FrozenSet[ResourceKind] = frozenset((
     "async-lock", "async-event", "async-condition", "async-semaphore", "async-queue", "async-barrier", "async-future",
     "mutex", "rwlock", "gil",
 ))  # fmt: skip
-#: The same for waits without a known resource: the waker of a private futex is in the same process.
+#: Waits without a known resource that only the same process can end: the waker of a private futex is in it.
 _IN_PROCESS_WAITS: FrozenSet[WaitKind] = frozenset(("lock", "rlock", "condition", "futex", "mutex", "gil"))
 #: Resources with one holder, released only by that holder.
 _HELD: FrozenSet[ResourceKind] = frozenset(

@@ -13,7 +13,7 @@ from ..procfs import parsers
 
 #: Bytes held in memory at most while a tree is stopped.
 HOLD_LIMIT = 1 << 30
-#: The same where every page was asked for: a copy into memory takes a fraction of the pause of one to a file.
+#: Bytes held at most where every page was asked for: a copy into memory takes a fraction of the pause of one to a file.
 HOLD_ALL = 16 << 30
 #: One part in so many of the free memory at most: the target may share our container, and be short of memory.
 _SHARE = 4

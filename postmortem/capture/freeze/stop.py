@@ -28,9 +28,9 @@ from . import ptrace
 
 #: Seconds to wait for threads that do not stop, in all.
 PATIENCE_S = 2.0
-#: The same when only threads in uninterruptible sleep are missing: all others are stopped meanwhile.
+#: Seconds to wait when only threads in uninterruptible sleep are missing: all others are stopped meanwhile.
 _PATIENCE_ASLEEP_S = 0.25
-#: The same for a thread found after PATIENCE_S is over.
+#: Seconds to wait for a thread found after PATIENCE_S is over.
 _PATIENCE_LATE_S = 0.05
 _NAP_S = 0.0002
 _LOOK_EVERY_S = 0.01

@@ -27,7 +27,7 @@ RATE_HZ = 50
 MOST = 4
 #: Seconds that a sampler may take to write its file after the window.
 _PATIENCE_S = 3.0
-#: The same when the capture is to end soon.
+#: Seconds that it may take when the capture is to end soon.
 _HURRIED_PATIENCE_S = 1.0
 _NOTHING_YET = "it had not begun by the end of the window: it finds no interpreter, or has much to look through"
 #: Bytes read of a sampler's trace, and of its messages.

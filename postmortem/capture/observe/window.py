@@ -25,8 +25,8 @@ _LOOKS = 25
 _GOLDEN = (5**0.5 - 1) / 2
 #: Share of the time that looking may take: with thousands of threads there are fewer looks.
 _MOST_LOAD = 0.1
-#: The same for the counters at each end, with a minimum of CPU seconds: without them the window is worth little. On a
-#: busy machine this takes longer, up to a maximum in seconds.
+#: CPU seconds that reading the counters at each end of the window may take at least, whatever _MOST_LOAD allows: without
+#: counters the window is worth little; and the longest time for them in seconds, on a busy machine.
 _LEAST_FOR_COUNTERS_S = 0.2
 _LONGEST_FOR_COUNTERS_S = 2.0
 _MOST_THREADS = 4096

@@ -13,7 +13,7 @@ from postmortem.evidence import vocabulary
 from ...support.sources import modules
 
 #: Attributes whose values are words of a vocabulary wherever they stand.
-FIELDS = {"kind", "role", "basis", "owner_basis", "trust", "doing", "confidence"}
+FIELDS = {"kind", "role", "basis", "owner_basis", "trust", "doing", "confidence", "verb", "cause"}
 #: Fields of these names that hold something else: the class of a backlog, of a loop, of a lock on a file; rows of a JUnit file.
 OPEN = {"collections.deque", "tuple", "list", "uvloop", "POSIX", "", "_anon", "_file", "call", "exit"}
 
@@ -70,3 +70,21 @@ def _written() -> FrozenSet[str]:
 def test_every_word_of_evidence_is_written_somewhere(name: str) -> None:
     """Each word of each vocabulary of evidence stands in the sources outside of it: it has a producer."""
     assert sorted(set(get_args(getattr(vocabulary, name))) - _written()) == []
+
+
+def gaps_without_a_code(tree: ast.AST) -> Iterator[int]:
+    """Yield the lines that make a Gap and say by no code what could not be read."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    for call in calls:
+        is_gap = isinstance(call.func, ast.Name) and call.func.id == "Gap"
+        if is_gap and len(call.args) < 5 and not any(keyword.arg == "code" for keyword in call.keywords):
+            yield call.lineno
+
+
+def test_every_gap_has_a_code() -> None:
+    """Only evidence that was written before there were codes has none."""
+    assert [(name, line) for name, tree in _trees().items() for line in gaps_without_a_code(tree)] == []
+    bare = (
+        'Gap("core", "a", "b")\nGap("core", "a", "b", None, "core-unread")\nGap("core", "a", "b", code="core-unread")'
+    )
+    assert list(gaps_without_a_code(ast.parse(bare))) == [1]

@@ -18,6 +18,9 @@ from postmortem.foreign.root import Root
 
 from .users import descriptors
 
+#: The magic link of /proc to our own root.
+OUR_ROOT = "/proc/self/root"
+
 
 def _absent(folder: int, name: str, flags: int, resolve: int) -> int:
     raise NotThere
@@ -55,7 +58,7 @@ def tree(tmp_path: Path) -> Path:
         "slashed": "a/file/",
         "a/b/up": "..",
         "deep": "/".join(["a/b/up"] + ["b/up"] * 30 + ["file"]),
-        "proc": "/proc/self/root/etc/passwd",
+        "proc": f"{OUR_ROOT}/etc/passwd",
     }
     for name, target in links.items():
         (top / name).symlink_to(target)
@@ -109,7 +112,7 @@ def test_magic_links_are_refused(way: str) -> None:
         for name in (
             "/proc/self/exe",
             "/proc/self/cwd/x",
-            "/proc/self/root/etc/passwd",
+            f"{OUR_ROOT}/etc/passwd",
             "/proc/self/fd/0",
             "/proc/self/ns/mnt",
         ):
