@@ -4,36 +4,34 @@ from __future__ import annotations
 
 from typing import Dict, NamedTuple, Optional
 
+from ...evidence.vocabulary import CrashBasis, OwnerBasis, WakerBasis
+
 
 class _Words(NamedTuple):
     after_holder: str  # after the holder of what a thread waits for: held by thread 7 (…)
     in_chain: str = ""  # in a link of a wait chain; empty for the usual basis
-    of_crash: str = ""  # after the interpreter's last message
 
 
-_WORDS: Dict[str, _Words] = {
+_WORDS: Dict[WakerBasis, _Words] = {
     "recorded": _Words("the lock's own record"),
     "with-slot": _Words("read from the holder's `with` statement", "read from its `with`"),
-    "inferred": _Words(
-        "inferred from the code, not read", "inferred from the code", "found by the texts that its stack points to"
-    ),
+    "inferred": _Words("inferred from the code, not read", "inferred from the code"),
 }
-_NONE = _Words("")
 
 
-def after_holder(basis: Optional[str]) -> str:
-    """`` (the lock's own record)``; "" where it is not known."""
-    return _bracketed(_WORDS.get(basis or "", _NONE).after_holder)
+def after_holder(basis: Optional[OwnerBasis]) -> str:
+    """Return `` (the lock's own record)`` or the like; "" for an unknown basis."""
+    return _bracketed(_WORDS[basis].after_holder) if basis is not None else ""
 
 
-def in_chain(basis: Optional[str]) -> str:
-    """`` (inferred from the code)``; "" for what a lock records."""
-    return _bracketed(_WORDS.get(basis or "", _NONE).in_chain)
+def in_chain(basis: WakerBasis) -> str:
+    """Return `` (inferred from the code)`` or the like; "" for what a lock or the kernel records."""
+    return _bracketed(_WORDS[basis].in_chain) if basis in _WORDS else ""
 
 
-def of_crash(basis: Optional[str]) -> str:
-    """`` (found by the texts that its stack points to)``; "" for what was recorded."""
-    return _bracketed(_WORDS.get(basis or "inferred", _WORDS["inferred"]).of_crash)
+def of_crash(basis: Optional[CrashBasis]) -> str:
+    """Return how the interpreter's last message was found; "" if it was recorded."""
+    return "" if basis == "recorded" else " (found by the texts that its stack points to)"
 
 
 def _bracketed(words: str) -> str:
