@@ -42,8 +42,7 @@ def _reach_children() -> None:
 
 
 def _hear_signals() -> None:
-    """Whoever started the tests may have ignored or blocked signals (nohup, `&` in a script), which programs under test would
-    inherit."""
+    """Undo ignored and blocked signals (nohup, `&` in a script), which programs under test would inherit."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):

@@ -1,4 +1,4 @@
-"""Who waits for whom in real processes: circles of locks on every interpreter, each link with lock, holder, basis, line."""
+"""Wait-for edges in real processes: lock cycles on every interpreter, each edge with lock, holder, basis, line."""
 
 from __future__ import annotations
 
