@@ -52,7 +52,7 @@ def suite(folder: Path, size: int) -> None:
 
 
 def instructions(folder: Path, words: List[str]) -> int:
-    """Of one run; the one before it has written what Python compiles."""
+    """Return the instructions of one run; a run before it has written what Python compiles."""
     command = [sys.executable, "-m", "pytest", "-q", *_OTHERS, *words, str(folder)]
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)

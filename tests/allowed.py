@@ -1,4 +1,4 @@
-"""Who opens files, or starts programs, outside of `postmortem/foreign`, and why that is allowed: a line for each module and call.
+"""Calls outside of `postmortem/foreign` that open files or start programs, with the reason: a line for each module and call.
 
 `tests/unit/test_opening.py` compares this with the sources, both ways; the audit hook of `tests/conftest.py` with what happens
 in the tests. What must be opened of others' goes through `postmortem/foreign` instead of here.

@@ -42,8 +42,7 @@ def _reach_children() -> None:
 
 
 def _hear_signals() -> None:
-    """Handle and unblock the signals that a shell may ignore or block for the tests (nohup, `&`): programs under test inherit
-    that."""
+    """Undo ignored and blocked signals (nohup, `&` in a script), which programs under test would inherit."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):

@@ -162,7 +162,7 @@ def captured(hostile: Hostile, **changes: str) -> Path:
 
 
 def test_a_capture(hostile: Hostile) -> None:
-    """Of a hung program, in its folder: the verdict and its native stacks are there, and nothing of the folder has run."""
+    """A capture in the folder of a hostile program has the verdict and native stacks; nothing of the folder has run."""
     bundle = captured(hostile)
     assert hostile.ran == {}
     assert verdict(bundle / "report.json") == "self-deadlock"
@@ -172,7 +172,7 @@ def test_a_capture(hostile: Hostile) -> None:
 
 
 def test_an_analysis_and_a_debugger(hostile: Hostile) -> None:
-    """Of the bundle's core, in the folder, with the program's own scripts for gdb beside it."""
+    """The bundle's core is read in the folder, beside the program's own scripts for gdb; none of them runs."""
     bundle = captured(hostile)
     core = next(iter((bundle / "raw" / "cores").glob("*.core")))
     found = json.loads(hostile.run(POSTMORTEM, "analyze", "--exe", str(hostile.program), "-f", "json", str(core)))

@@ -140,7 +140,7 @@ def test_who_gets_the_number_of_the_command_is_left_alone(tmp_path: Path) -> Non
 
 
 def test_a_member_that_ended_between_the_look_and_the_signal(sleeper: subprocess.Popen[str]) -> None:
-    """Whoever has its number by now began later, and gets none of the signals that end a tree."""
+    """A process that has taken over the number began later, and gets none of the signals that end a tree."""
     stale = found(sleeper.pid)._replace(start=1)
     looks: List[List[tree.Member]] = [[stale]]
     left = termination.end_tree(Ended(2**22 + 1), lambda: looks.pop() if looks else [], signal.SIGTERM, 1.0)
@@ -357,7 +357,7 @@ print(done.returncode, *[name in done.stderr for name in ("alone", "--tree")])
 
 @pytest.mark.parametrize(("more", "said"), [((), "0 True True\n"), (("--tree",), "0 False False\n")])
 def test_the_real_first_process_of_a_namespace(tmp_path: Path, more: List[str], said: str) -> None:
-    """Of a container, say; the capture itself descends from it as well, and is never of the tree."""
+    """The first process of a container, for example: the capture descends from it too, and is never part of the tree."""
     namespaces.needed()
     words = [sys.executable, "-c", DRIVER, "--observe", "0.1", *more]
     status, out, errors = namespaces.run(FIRST, str(tmp_path), *words)

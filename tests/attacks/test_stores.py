@@ -156,7 +156,7 @@ ELSEWHERE = ("{0}/secret", "{0}/coredump/../secret", "{0}/coredump/sub/core", "s
 
 @pytest.mark.parametrize("claim", ELSEWHERE)
 def test_a_core_elsewhere_is_not_opened(journal: FakeJournal, kept: Path, tmp_path: Path, claim: str) -> None:
-    """Whoever wrote the entry: systemd-coredump keeps its files in one folder."""
+    """An entry may claim any path; systemd-coredump keeps its files in one folder, and only that one is read."""
     (tmp_path / "secret").write_bytes(CORE)
     (kept / "sub").mkdir()
     (kept / "sub" / "core").write_bytes(CORE)

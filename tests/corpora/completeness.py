@@ -96,7 +96,7 @@ def _cases(rule: Rule, cases: Sequence[Case]) -> Iterator[str]:
 
 
 def report(wanted: Sequence[str] = ()) -> List[str]:
-    """Of the patterns that are wanted, or of all: what each one lacks."""
+    """Return what each pattern lacks: of those that are wanted, or of all."""
     cases = all_cases()
     rules = [rule for rule in all_patterns() if not wanted or rule.id in wanted]
     return [f"{rule.id}: {sentence}" for rule in rules for sentence in missing(rule, cases)]

@@ -34,7 +34,7 @@ each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
 def python_files(case: Case) -> List[Path]:
-    """Of the program; what makes evidence by hand is an answer, and no program."""
+    """Return the program's files. ``evidence.py`` writes the evidence by hand and is no part of the program."""
     return sorted(path for path in case.folder.glob("*.py") if path.name != "evidence.py")
 
 

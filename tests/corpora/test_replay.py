@@ -18,7 +18,7 @@ CONFUSION = ROOT / "confusion.md"
 
 @pytest.fixture(scope="module")
 def judgements() -> List[Judgement]:
-    """Of every case that is recorded; that one is not, test_cases.py says."""
+    """Judge every recorded case. A case without a recording fails in test_cases.py."""
     recorded = [case for case in all_cases() if case.evidence.exists()]
     return [judge(case, classify(ev.decode(case.evidence.read_bytes()))) for case in recorded]
 

@@ -82,7 +82,7 @@ def test_causes_are_told_apart(diagnoses: Dict[str, Diagnosis]) -> None:
 
 
 def test_few_hangs_look_alike(diagnoses: Dict[str, Diagnosis]) -> None:
-    """Of the hangs that are recognised, though all programs have the same file's name, nearly all have one of their own."""
+    """Nearly all recognised hangs have a signature of their own, though all programs have the same file name."""
     seen: Dict[str, Set[str]] = defaultdict(set)
     firm = [case for case in RECORDED if case.kind == "hang" and _firm(case, diagnoses[case.name])]
     for case in firm:

@@ -232,7 +232,7 @@ def test_a_command_that_is_left_running(tmp_path: Path) -> None:
 
 
 def test_deadlines_do_not_follow_the_clock() -> None:
-    """Whoever sets the machine's clock makes no capture longer or shorter: durations come from the monotonic clock alone."""
+    """Setting the machine's clock makes no capture longer or shorter: durations come from the monotonic clock alone."""
     package = Path(__file__).resolve().parents[2] / "postmortem"
     uses = {
         str(path.relative_to(package)): path.read_text().count("time.time()")

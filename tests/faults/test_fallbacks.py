@@ -220,7 +220,7 @@ def test_a_copy_of_a_process_that_runs_on(tmp_path: Path) -> None:
 
 @to_a_file
 def test_one_that_never_waits(tmp_path: Path) -> None:
-    """Of a thread that runs /proc tells no registers: then it is the kernel that writes the core."""
+    """/proc shows no registers of a running thread, so the kernel writes the core."""
     done = capture(tmp_path, "print('up', flush=True)\nwhile True: pass", driver=DRIVER)
     assert "refused" in done.steps("core")[0]["error"]
     assert done.steps("kernel-core")[0]["ok"], done.steps("kernel-core")

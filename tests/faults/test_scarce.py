@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, List, Optional
 import pytest
 
 from postmortem.memory.elfcore import ElfCore
+from tests.support import required
 from tests.support.capturing import HANG_S, Captured, environment, finished, state
 from tests.support.mounts import Mounts, allowed, mounted
 
@@ -272,8 +273,9 @@ def test_postmortem_has_little_memory(tmp_path: Path, megabytes: int) -> None:
 
 def test_no_process_may_be_started(tmp_path: Path) -> None:
     """RLIMIT_NPROC is used up: neither py-spy nor gdb nor a thread can be begun. Facts and core are there all the same."""
-    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+    if os.geteuid() != 0:
         pytest.skip("the limit does not hold for root, and another user is needed")
+    setpriv = required.program("setpriv")
     tmp_path.chmod(0o777)
     for parent in tmp_path.parents:
         if parent != Path("/tmp") and parent.owner() == "root" and parent != Path("/"):
@@ -286,7 +288,7 @@ resource.prlimit(os.getppid(), resource.RLIMIT_NPROC, (1, 1))
 time.sleep(600)
 """
     words = [
-        "setpriv",
+        setpriv,
         "--reuid",
         "65534",
         "--regid",

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.live
 
 @pytest.fixture(scope="module")
 def own(gdb: Path, tmp_path_factory: pytest.TempPathFactory) -> Core:
-    """Of the tests' own interpreter."""
+    """Take a core of the tests' own interpreter."""
     return take(sys.executable, tmp_path_factory.mktemp("own"))
 
 

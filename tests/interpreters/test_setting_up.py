@@ -97,7 +97,7 @@ def test_a_machine_without_apt_is_told_so(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_complaints_name_the_first_error() -> None:
-    """Of a failed program's many lines the first error is shown; a program that is not there is named."""
+    """A failed program's first error is shown, not its other lines; a missing program is named."""
     script = "echo start; echo 'E: no such package' >&2; echo 'more' >&2; exit 3"
     with pytest.raises(Unavailable, match="sh failed: E: no such package"):
         steps.run(["sh", "-c", script])

@@ -33,7 +33,7 @@ class Block(NamedTuple):
 
 
 def blocks() -> List[Block]:
-    """Of the whole document, in order. ``section``: the nearest heading, in lower case."""
+    """Return the blocks of the whole document, in order. ``section``: the nearest heading, in lower case."""
     found: List[Block] = []
     section, language = "", None
     lines: List[str] = []
@@ -107,7 +107,7 @@ def bundles(folder: Path) -> List[Path]:
 
 
 def verdict(folder: Path) -> str:
-    """Of the only bundle below a folder."""
+    """Return the verdict of the only bundle below a folder."""
     (bundle,) = bundles(folder)
     report: Dict[str, Any] = json.loads((bundle / "report.json").read_bytes())
     return str(report["verdict"])

@@ -51,7 +51,7 @@ class Grown(Plain):
 
 
 class Pair(tuple):
-    """Of varying length, with attributes behind its items."""
+    """A tuple of varying length, with attributes behind its items."""
 
 
 class Number(int):
@@ -131,7 +131,7 @@ def check_callables(python):
 
 
 def check_futures(python):
-    """Of C and of Python: kinds, states, and what calls them back."""
+    """Futures in C and in Python: kinds, states, and callbacks."""
     loop = asyncio.new_event_loop()
     futures = Futures(python.objects, Functions(python.frames), python.layout)
     for made in (asyncio.Future(loop=loop), asyncio.futures._PyFuture(loop=loop)):

@@ -134,7 +134,7 @@ class Systemd:
         return f"{folder}:{os.environ['PATH']}"
 
     def program(self, name: str) -> str:
-        """Of the packages; of the machine where apt found that it has the same already."""
+        """Return the path of a program: from the packages, or the machine's own where apt found it installed."""
         for folder in _FOLDERS:
             if (self._packages / folder / name).exists():
                 return f"/run/packages/{folder}/{name}"

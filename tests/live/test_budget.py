@@ -134,7 +134,7 @@ def test_with_a_gdb_that_opens_one_core_at_a_time_every_process_still_has_its_st
 
 
 def test_the_order_of_processes_is_the_trees(bundle: Path) -> None:
-    """Who was looked into first is nobody's business."""
+    """The order in which processes were examined does not show in the evidence."""
     hurried, leisurely = (evidence_of(bundle, until=until) for until in (time.monotonic() + 1.0, None))
     assert [p.pid for p in hurried.processes] == [p.pid for p in leisurely.processes]
     assert hurried.processes[1:] == tuple(sorted(hurried.processes[1:], key=lambda p: p.pid))

@@ -13,16 +13,15 @@ from typing import Iterator, Sequence
 
 import pytest
 
+from ..support import required
 from ..support.capturing import DRIVER, ROOT, Captured, finished
 from ..support.targets import SLEEPER
 
 pytestmark = pytest.mark.live
 
 PYTHON = "/usr/bin/python3"  # one that every user may run
-NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-needs_root = pytest.mark.skipif(
-    os.geteuid() != 0 or not shutil.which("setpriv") or not os.access(PYTHON, os.X_OK), reason="needs root and setpriv"
-)
+NOBODY = ["--reuid=65534", "--regid=65534", "--clear-groups"]
+needs_root = pytest.mark.skipif(os.geteuid() != 0 or not os.access(PYTHON, os.X_OK), reason=f"needs root, and {PYTHON}")
 
 
 @pytest.fixture
@@ -41,7 +40,7 @@ def as_nobody(folder: Path, *words: str, before: Sequence[str] = ()) -> Captured
     """A capture by a user without rights."""
     bundle = folder / "bundle"
     options = ["-t", "1", "--observe", "0.2", "-o", str(bundle), "--", *words]
-    command = [*before, *NOBODY, PYTHON, "-B", "-c", DRIVER, *options]
+    command = [*before, required.program("setpriv"), *NOBODY, PYTHON, "-B", "-c", DRIVER, *options]
     settings = {"PYTHONPATH": str(folder / "lib"), "HOME": str(folder)}
     process = subprocess.Popen(
         command,

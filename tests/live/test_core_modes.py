@@ -248,7 +248,7 @@ if __name__ == "__main__":
 
 
 def test_semaphores_are_in_every_core_and_shared_arrays_are_not(tmp_path: Path) -> None:
-    """Of two forked children and their parent; the value of the semaphore that they wait on can be read in each core."""
+    """A parent forks two children; the semaphore that each waits on can be read in its core."""
     with Program(sys.executable, SHARED, tmp_path) as program:
         done = taken(program, tmp_path, "python")
     evidence = evidence_of(done.bundle)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Dict, List
 
 import pytest
 
+from ..support.diagnosing import capture_pid
 from ..support.interpreters import Program
 
 pytestmark = pytest.mark.live
@@ -86,21 +86,6 @@ if __name__ == "__main__":
 """
 
 
-def capture(program: Program, folder: Path) -> Dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "postmortem", "capture", "--pid", str(program.pid), "-o", "bundle"],
-        cwd=str(folder),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
-    assert done.returncode == 0, done.stderr
-    loaded: Dict[str, Any] = json.loads((folder / "bundle" / "report.json").read_text())
-    return loaded
-
-
 def finding(report: Dict[str, Any], pattern: str, line: int) -> Dict[str, Any]:
     """The one of a pattern that blames a line of the program."""
     matching = [f for f in report["findings"] if f["pattern"] == pattern and line in [c["line"] for c in f["culprits"]]]
@@ -113,7 +98,7 @@ def test_each_is_named_in_its_own_process(tmp_path: Path) -> None:
     """Full pipes, one way and both; an end that a daemon keeps, beyond the tree; an end that the reader keeps; a lock whose
     taker has let go and whose heir has not. Each with its line, and nothing proven but what is."""
     with Program(sys.executable, STUCK, tmp_path) as program:
-        report = capture(program, tmp_path)
+        report = capture_pid(program.pid, tmp_path)
         parts = {process["argv"][-2]: process["pid"] for process in report["processes"] if len(process["argv"]) == 4}
 
         def told(pattern: str, part: str) -> Dict[str, Any]:
@@ -140,7 +125,7 @@ def test_who_waits_for_orders_is_healthy(tmp_path: Path) -> None:
     """Nothing above *possible*, and nobody noticed that their pipes were looked at."""
     with Program(sys.executable, AT_REST, tmp_path) as program:
         before = descriptors(program.pid)
-        report = capture(program, tmp_path)
+        report = capture_pid(program.pid, tmp_path)
         assert descriptors(program.pid) == before
     loud: List[Any] = [f["summary"] for f in report["findings"] if f["confidence"] != "possible"]
     assert loud == []

@@ -11,7 +11,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from ..support.diagnosing import LEDGER, capture, postmortem, report
+from ..support.diagnosing import LEDGER, capture, capture_pid, postmortem, report
 from ..support.interpreters import Program, kinds, matrix
 
 pytestmark = pytest.mark.live
@@ -181,10 +181,9 @@ def test_holders_behind_context_managers(python: str, tmp_path: Path) -> None:
 def test_a_running_process_is_diagnosed_and_left_running(tmp_path: Path) -> None:
     """--pid gives 0 and the same verdict, and the process goes on."""
     with Program(sys.executable, LEDGER, tmp_path) as program:
-        done = postmortem("capture", "--pid", str(program.pid), "-o", "bundle", cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        found = capture_pid(program.pid, tmp_path)
         assert program.process.poll() is None
-        assert_ledger(report(tmp_path / "bundle"))
+        assert_ledger(found)
 
 
 @pytest.mark.parametrize("hidden", ["gdb", "py-spy"])

@@ -1,4 +1,4 @@
-"""Who holds the GIL and who waits for it, told without the name of any function inside the interpreter."""
+"""Holder and waiters of the GIL, found without the name of any function inside the interpreter."""
 
 from __future__ import annotations
 

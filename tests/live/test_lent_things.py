@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any, Dict
 
 import pytest
 
+from ..support.diagnosing import capture_pid
 from ..support.interpreters import Program, kinds
 
 pytestmark = pytest.mark.live
@@ -62,18 +59,8 @@ for thread in threads: thread.join()
 def test_as_many_things_as_the_pool_lends(python: str, tmp_path: Path) -> None:
     """Each with one thread, and one more that was given back: exhausted. Two users of another such object have nothing."""
     with Program(python, POOLS, tmp_path) as program:
-        done = subprocess.run(
-            [sys.executable, "-m", "postmortem", "capture", "--pid", str(program.pid), "-o", "bundle"],
-            cwd=str(tmp_path),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-        assert done.returncode == 0, done.stderr
+        report = capture_pid(program.pid, tmp_path)
         line = program.line_of("wants another")
-    report: Dict[str, Any] = json.loads((tmp_path / "bundle" / "report.json").read_text())
     lent = {
         r["description"]: sum(w["role"] == "holder" for w in r["wakers"])
         for r in report["processes"][0]["resources"]

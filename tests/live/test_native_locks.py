@@ -117,7 +117,7 @@ class _Told:
         return self._resources[wait.resource]
 
     def owner(self, name: str) -> str:
-        """Who has what a thread wants, as the lock itself records."""
+        """Return the name of the thread that holds what another wants, as the lock itself records."""
         resource = self.wanted(name)
         assert resource.owner_basis == "recorded", resource
         return next(str(t.name) for t in self.threads.values() if t.tid == resource.owner_tid)
@@ -125,8 +125,8 @@ class _Told:
 
 @pytest.mark.parametrize("python", matrix(ctypes=True))
 def test_native_locks_have_holders(python: Any, library: Path, tmp_path: Path) -> None:
-    """Who holds a mutex and an rwlock, whom a pthread_join waits for, and a lock that its own holder wants; a circle of a
-    mutex and a Python lock, and one of a mutex and the GIL, are proofs, each with the lines of both sides."""
+    """The holders of a mutex and an rwlock, the thread that pthread_join waits for, and a lock that its own holder wants are
+    read. A cycle of a mutex and a Python lock, and one of a mutex and the GIL, are proven, with the lines of both sides."""
     with Program(python, PROGRAM, tmp_path, str(library), cwd=tmp_path) as program:
         _await_rest(program.pid)
         lines = {mark: program.line_of(mark) for mark in ("wants book", "has table", "wants table", "arrives")}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
-import sys
 from pathlib import Path
-from typing import Any, Dict
 
 import pytest
 
+from ..support.diagnosing import capture_pid
 from ..support.interpreters import Program, kinds
 
 pytestmark = pytest.mark.live
@@ -59,27 +57,12 @@ sqlite3.connect(PATH, timeout=1000).execute("CREATE TABLE t (a)")  # asks
 """
 
 
-def capture(program: Program, folder: Path) -> Dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "postmortem", "capture", "--pid", str(program.pid), "-o", "bundle"],
-        cwd=str(folder),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
-    assert done.returncode == 0, done.stderr
-    loaded: Dict[str, Any] = json.loads((folder / "bundle" / "report.json").read_text())
-    return loaded
-
-
 @pytest.mark.parametrize("python", kinds())
 def test_who_asks_is_told_from_who_sleeps(python: str, tmp_path: Path) -> None:
     """The function that sleeps asks for the lock through a method of its own; one that sleeps likewise, and knows the same
     path, does not."""
     with Program(python, POLLS, tmp_path) as program:
-        report = capture(program, tmp_path)
+        report = capture_pid(program.pid, tmp_path)
         asks = program.line_of("asks")
     threads = report["processes"][0]["threads"]
     waits = {next(f["line"] for f in t["stack"] if f["kind"] == "python"): t["wait"] for t in threads}
@@ -99,7 +82,7 @@ def test_a_database_that_another_process_has(python: str, tmp_path: Path) -> Non
     if subprocess.run([python, "-c", "import sqlite3"], capture_output=True, check=False).returncode:
         pytest.skip("this interpreter was built without sqlite3")
     with Program(python, DATABASE, tmp_path) as program:
-        report = capture(program, tmp_path)
+        report = capture_pid(program.pid, tmp_path)
         line = program.line_of("asks")
     leading = report["findings"][0]
     assert leading["pattern"] == "file-lock-wait"

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.live
 
 
 def test_beside_pytest_timeout(tmp_path: Path) -> None:
-    """Whoever is first fails the test; the other one has nothing to add, and the next test runs."""
+    """The first timeout fails the test; the other one adds nothing, and the next test runs."""
     source = """
     import time
     def test_hangs(): time.sleep(3600)

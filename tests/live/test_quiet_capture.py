@@ -1,4 +1,4 @@
-"""Who gives way to whom: the diagnosis to a target that goes on, and never a capture that stops one."""
+"""Priority of diagnoses: low beside a target that goes on, never low for a capture that stops one."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_process_that_goes_on_is_diagnosed_quietly(tmp_path: Path) -> None:
 
 
 def test_a_series_captures_as_before_and_diagnoses_quietly(tmp_path: Path) -> None:
-    """Who has still to stop a target must not wait for a CPU meanwhile; so only the child that diagnoses is quiet."""
+    """A capture that will stop the target again must not wait for a CPU; only the child that diagnoses is quiet."""
     manners = _manners(_capture_sleeper(tmp_path, "--repeat", "2", "--every", "1"))
     assert all(_is_quiet(manner["diagnosis"]) for manner in manners)
     assert not any(_is_quiet(manner["capture"]) for manner in manners)

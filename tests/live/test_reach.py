@@ -1,4 +1,4 @@
-"""Who could still signal what somebody waits for, read out of a core of a program with one wait of each sort."""
+"""Agents that could still signal an awaited object, read out of a core of a program with one wait of each sort."""
 
 from __future__ import annotations
 

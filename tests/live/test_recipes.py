@@ -36,7 +36,7 @@ EXAMPLE = "recipes: ci, test runners, services, containers"
 
 
 def test_no_block_is_left_out() -> None:
-    """Whoever adds a recipe adds its test; a file that is not named would be written nowhere."""
+    """Every recipe has a test; every file that a block shows is named, or it would be written nowhere."""
     found = blocks()
     assert {block.section for block in found} == {*RUNNERS, *SERVICES, *BY_SCHEMA, EXAMPLE}
     assert len(found) >= 25

@@ -1,4 +1,4 @@
-"""Who waits for whom in real processes: circles of locks on every interpreter, each link with lock, holder, basis, line."""
+"""Wait-for edges in real processes: lock cycles on every interpreter, each edge with lock, holder, basis, line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from ..support.diagnosing import postmortem, report
+from ..support.diagnosing import capture_pid
 from ..support.interpreters import Program, matrix
 
 pytestmark = pytest.mark.live
@@ -56,9 +56,7 @@ def test_circles_of_locks_are_proven(python: str, tmp_path: Path) -> None:
     """Circles of 2, 3 and 10 threads over plain locks, RLocks, Conditions and all of them mixed: one proven finding each;
     every link names the lock, the holder that was read, and both lines."""
     with Program(python, CIRCLES, tmp_path) as program:
-        done = postmortem("capture", "--pid", str(program.pid), "--observe", "0.2", "-o", "bundle", cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        found = report(tmp_path / "bundle")
+        found = capture_pid(program.pid, tmp_path, "--observe", "0.2")
         holds, wants = program.line_of("holds"), program.line_of("wants")
     (process,) = found["processes"]
     names = {t["tid"]: t["name"] for t in process["threads"]}

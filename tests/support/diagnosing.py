@@ -60,6 +60,13 @@ def capture(
     return report(folder / "bundle")
 
 
+def capture_pid(pid: int, folder: Path, *options: str) -> Dict[str, Any]:
+    """Return the report.json of a running process, which goes on; the bundle is ``folder``/bundle."""
+    done = postmortem("capture", "--pid", str(pid), *options, "-o", "bundle", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return report(folder / "bundle")
+
+
 def report(bundle: Path) -> Dict[str, Any]:
     """Return the report.json of a bundle."""
     loaded: Dict[str, Any] = json.loads((bundle / "report.json").read_text())

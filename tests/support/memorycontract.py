@@ -153,7 +153,7 @@ CHECKS = (
 
 
 def image_checks(image: Any, facts: Facts) -> None:
-    """Of an Image: writable mappings and files are in order and true; an ELF file is at hand."""
+    """Check an Image: writable mappings and files are in order and true; an ELF file is at hand."""
     spans = image.writable
     assert spans == sorted(spans)
     assert any(low <= facts.start < high for low, high in spans)

@@ -18,7 +18,7 @@ class Code(NamedTuple):
 
 
 class Frame:
-    """Of a function, with its variables and its module's."""
+    """A frame of a function, with its variables and its module's."""
 
     def __init__(
         self,

@@ -15,7 +15,14 @@ from postmortem.native import find_gdb
 
 IN_CI = bool(os.environ.get("CI"))
 #: program → the Debian package that brings it, where that has another name
-_PACKAGES = {"cc": "gcc", "stty": "coreutils", "top": "procps", "vi": "vim-tiny", "xz": "xz-utils"}
+_PACKAGES = {
+    "cc": "gcc",
+    "setpriv": "util-linux",
+    "stty": "coreutils",
+    "top": "procps",
+    "vi": "vim-tiny",
+    "xz": "xz-utils",
+}
 
 
 def lacking(reason: str) -> NoReturn:

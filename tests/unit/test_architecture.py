@@ -1,4 +1,4 @@
-"""Who may know whom, and which grammar the modules are written in: read from the sources."""
+"""Which modules may import which, and which grammar each is written in: read from the sources."""
 
 from __future__ import annotations
 

@@ -85,8 +85,10 @@ def test_unit_tests_mirror_the_package() -> None:
 def test_what_ci_must_have_is_asked_for_in_one_place() -> None:
     """No test skips by itself for want of a program: tests.support.required does, and fails it in CI."""
     tests = ROOT / "tests"
-    alone = re.compile(r"find_gdb\(\) is None|which\([^)]*\) is None|is not installed|environ\.get\(.CI.\)")
-    skips = re.compile(r"skipif?\(")
+    alone = re.compile(
+        r"find_gdb\(\) is None|which\([^)]*\) is None|not (shutil\.)?which\(|is not installed|environ\.get\(.CI.\)"
+    )
+    skips = re.compile(r"skip(if)?\(")
     found = [
         str(path.relative_to(tests))
         for path in sorted(tests.rglob("*.py"))

@@ -33,7 +33,7 @@ def _run(before: str) -> List[Any]:
 
 
 def test_the_cpu_that_was_idle_longest_is_taken() -> None:
-    """Of the CPUs that we may use; another one's idleness counts for nothing."""
+    """Only the CPUs that this process may use are compared; another one's idleness counts for nothing."""
     before, after = {0: 100, 1: 100, 2: 100}, {0: 110, 1: 180, 2: 190}
     assert quiet.choose({0, 1}, before, after, 100 / _TICKS) == quiet.Choice(1, True)
 

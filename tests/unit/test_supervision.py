@@ -66,7 +66,7 @@ def test_the_kernels_kill_may_be_for_want_of_memory() -> None:
 
 
 def test_an_exception_is_a_status() -> None:
-    """Of work that has no answer to it."""
+    """An exception that the work does not handle becomes the exit status."""
     assert run(lambda: sys.exit(5)).status == 5
 
 

@@ -60,7 +60,7 @@ class Span(NamedTuple):
 
 
 def measured(folder: Path, target: Target, mode: str) -> Span:
-    """Of ``capture --pid``. Raises Failed."""
+    """Return the median time and pause of three runs of ``capture --pid``. Raises Failed."""
     spans = []
     for number in range(3):
         began = time.monotonic()

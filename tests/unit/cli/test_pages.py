@@ -55,7 +55,7 @@ def test_pages_lead_to_each_other() -> None:
 
 @pytest.mark.parametrize("name", sorted(SNIPPETS))
 def test_snippets_are_python(name: str) -> None:
-    """Of a pattern that there is, in 3.8's grammar, short, and different before and after."""
+    """Snippets belong to an existing pattern, parse as 3.8, are short, and differ before and after."""
     assert name in RULES
     before, after = SNIPPETS[name]
     assert before != after

@@ -88,7 +88,7 @@ def test_what_is_nested_too_deeply_is_refused() -> None:
 
 
 def test_counts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of bytes, processes, threads and references, each with its own sentence."""
+    """Bytes, processes, threads and references each have a bound with its own sentence."""
     for name, sentence in (
         ("MOST_BYTES", "larger than"),
         ("MOST_PROCESSES", "2 processes, more than 1"),

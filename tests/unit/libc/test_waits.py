@@ -36,7 +36,7 @@ def found(
     threads: Threads = THREADS,
     functions: Sequence[Optional[str]] = (),
 ) -> Optional[NativeWait]:
-    """Of an object that has nothing but zeros around it."""
+    """Return the wait on an object that has nothing but zeros around it."""
     call = FutexCall(AT + offset, operation, expected)
     return awaited(Segments({AT - 64: bytes(64) + memory + bytes(64)}), call, threads, functions)
 

@@ -124,7 +124,7 @@ def test_why_a_library_is_not_there_is_told(tmp_path: Path, why: Union[OSError, 
 
 
 def test_a_library_of_no_use_is_closed(tmp_path: Path) -> None:
-    """Of another machine, or no library at all, by descriptor: told, and closed."""
+    """A file of another machine, or one that is no library, is reported and its descriptor closed."""
     head = bytearray(PROGRAM.read_bytes()[:4096])
     head[18:20] = struct.pack("<H", 183)
     (tmp_path / "other").write_bytes(head)

@@ -22,7 +22,7 @@ Diagnosed = List[Tuple[str, Evidence, Diagnosis]]
 
 @pytest.fixture(scope="module")
 def diagnosed() -> Diagnosed:
-    """Of each pattern the smallest case, and those that nobody can stage: somebody wrote their evidence."""
+    """Return the smallest recorded case of each pattern, and every case whose evidence is written by hand."""
     cases = [case for case in all_cases() if case.evidence.exists()]
     chosen = {case.name: case for case in cases if case.record == "synthesised"}
     for case in sorted(cases, key=lambda case: -case.evidence.stat().st_size):

@@ -30,7 +30,7 @@ def task(ident: str, wait: Optional[TaskWait] = None, loop: str = "loop-1", **kn
 
 
 def idle_loop(tid: int, **known: Any) -> Loop:
-    """Of a loop with neither timers nor descriptors of the program's."""
+    """A loop without timers and without descriptors of the program's."""
     return Loop("loop-1", tid, **{"ready": 0, "scheduled": 0, "watched": 0, **known})
 
 

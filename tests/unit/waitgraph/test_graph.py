@@ -39,7 +39,7 @@ def test_a_cycle_over_an_inferred_holder_is_likely_only() -> None:
 
 
 def test_a_timeout_breaks_a_cycle() -> None:
-    """Who gives up after a while can move, and with him all others: the circle is there, but nobody is stuck in it."""
+    """A waiter with a timeout can move, and so can all others: the cycle is there, but no thread is stuck in it."""
     threads = [waiting(100, "a"), waiting(101, "b", wait={"endless": False})]
     made = graph(process(threads, [lock("a", 101), lock("b", 100)]))
     assert not made.cycles[0].sure
@@ -208,7 +208,7 @@ def test_a_full_pipe_between_parent_and_child_is_stuck() -> None:
 
 
 def test_an_unknown_child_may_end() -> None:
-    """Of a process that was not captured nothing is known."""
+    """Nothing is known of a process that was not captured."""
     assert graph(process([waiting(100, kind="process", wait={"pid": 999})])).stuck_agents == frozenset()
 
 

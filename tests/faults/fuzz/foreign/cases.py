@@ -41,7 +41,7 @@ _SAMPLED = ("speedscope", "collapsed")
 
 
 class Outcome(NamedTuple):
-    """Of one command. ``failure`` is None when it ended well: with reports, or with one sentence."""
+    """The outcome of one command. ``failure`` is None when it ended well: with reports, or with one sentence."""
 
     command: str
     status: int

@@ -132,7 +132,7 @@ def test_a_stack_where_nothing_was_mapped_is_told() -> None:
 
 
 def test_only_files_are_named_where_nothing_is_stored() -> None:
-    """Of a library's code the first page, with what is left out behind it; of other memory what there is; no devices."""
+    """The first page of a library's code, with the rest left out; other memory where it is resident; no devices."""
     one, other = mapping(10), mapping(5, "r-xp", b"/x.so", 7, at=20)
     device = mapping(5, "rw-s", b"/dev/mem", 7, at=30)
     found = segments([one, other, device], ranges((2, 4), (7, 8), (20, 21)))

@@ -7,7 +7,7 @@ from postmortem.capture.procfs.parsers import parse_syscall
 
 
 def test_only_changes_are_written() -> None:
-    """Who waits all the time has one entry; the futex that it waits for is among what may change."""
+    """An unchanged wait has one entry; the futex that it waits for is among what may change."""
     course = timelines.Course()
     one = parse_syscall(b"202 0x1000 0x80 0x0 0x0 0x0 0x0 0x7ffe 0x7fff")
     other = parse_syscall(b"202 0x2000 0x80 0x0 0x0 0x0 0x0 0x7ffe 0x7fff")

@@ -123,7 +123,7 @@ def test_which_terminal_an_emulator_has() -> None:
 
 
 def test_the_table_of_locks() -> None:
-    """Who waits stands below who has it; strangers' rows and damaged ones are left out."""
+    """Waiters stand below the holder; rows of strangers and damaged rows are left out."""
     rows = [
         "1: POSIX  ADVISORY  WRITE 30 fd:00:99 0 EOF",
         "1: -> POSIX  ADVISORY  READ 31 fd:00:99 10 20",
@@ -141,7 +141,7 @@ def test_the_table_of_locks() -> None:
 
 
 def test_locks_on_files_that_the_tree_has_open() -> None:
-    """Whoever holds them: who asks for one without waiting stands in no table."""
+    """Any process may hold them; one that asks without waiting stands in no table."""
     rows = ["1: POSIX  ADVISORY  WRITE 30 fd:00:99 0 EOF", "2: FLOCK  ADVISORY  WRITE 40 fd:00:98 0 EOF"]
     (lock,) = filelocks.parse(rows, {31}, {(0xFD, 0, 98)})
     assert (lock["pid"], lock["waits"]) == (40, [])

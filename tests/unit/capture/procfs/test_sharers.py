@@ -1,4 +1,4 @@
-"""Who beyond the tree has its semaphores in memory, in a /proc made here."""
+"""Processes beyond the tree that have its semaphores in memory, in a /proc made here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who belongs to a tree, on a /proc made of files."""
+"""Members of a process tree, on a /proc made of files."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from postmortem.capture.run.command import Watch
 
 @pytest.fixture
 def watch() -> Iterator[Watch]:
-    """Of this process's parent, which no test signals. The mask that it sets is put back."""
+    """Yield a watch of this process's parent, which no test signals; then put the signal mask back."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         yield Watch(os.getppid())
@@ -40,7 +40,7 @@ def test_helpers_are_collected(watch: Watch) -> None:
 
 
 def test_other_children_are_left_to_their_parent(watch: Watch) -> None:
-    """Whoever started the process under watch may be this very process: its status is not ours to take."""
+    """The status of another child of this process is left to its parent."""
     other = _ended("pass")
     watch.reap()
     assert watch.status is None

@@ -138,7 +138,7 @@ def keeping(
 
 
 def strength(one: Process) -> Optional[str]:
-    """Of gil-held-by-native."""
+    """Return the confidence of gil-held-by-native; None without that finding."""
     return next((f.confidence for f in classify(evidence(one)).findings if f.pattern == "gil-held-by-native"), None)
 
 

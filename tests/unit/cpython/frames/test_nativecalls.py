@@ -101,7 +101,7 @@ def test_functions_have_the_name_of_their_module(stack: Stack) -> None:
 
 
 def test_a_pattern_is_told_with_its_call(stack: Stack) -> None:
-    """Of a regular expression the pattern, shortened; and how long the text is that it is given."""
+    """A call of a regular expression shows the pattern, shortened, and the length of the text that it is given."""
     text = stack.make("str", "a" * 300)
     call = called(stack, stack.method("re.Pattern", "match"), stack.pattern("(a+)+$"), text)
     assert call is not None

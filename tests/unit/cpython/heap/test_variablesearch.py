@@ -42,7 +42,7 @@ def user(frame: Frame, thread: int = 1) -> User:
 
 
 def test_names_are_those_of_the_program() -> None:
-    """Of a variable its own, of an attribute with its class, of an item with what it is in; and the way there."""
+    """A variable has its own name, an attribute its class's too, an item its container's; and the way there."""
     heap = Heap()
     direct, part, item = heap.make("Wanted"), heap.make("Wanted"), heap.make("Wanted")
     jobs = heap.make("list", [item])
@@ -148,7 +148,7 @@ def test_the_programs_own_frames_come_first() -> None:
 
 
 def test_a_thousand_tasks_alike_are_a_few() -> None:
-    """Of those that run the same code some will do; every thread counts, with so many of its frames."""
+    """A few stand for all tasks that run the same code; every thread counts, with a bounded number of frames."""
     frame = Frame("work", code=0x10)
     tasks: List[Any] = [SimpleNamespace(address=n, frames=[frame]) for n in range(1000)]
     other: Any = SimpleNamespace(address=5000, frames=[Frame("other", code=0x20)])

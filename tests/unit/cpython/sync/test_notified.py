@@ -1,4 +1,4 @@
-"""Who was notified, and has not run since: by the lock that it waits for."""
+"""Threads that were notified and have not run since, recognised by the lock that each waits for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CONDITION, WAITER = 0x1000, 0x2000
 def told(
     locked: bool, listed: Optional[Set[int]], waiter: int = WAITER, file: str = "/lib/threading.py"
 ) -> Optional[bool]:
-    """Of a thread in the `wait` of a file, with its lock and the condition's list."""
+    """Return whether a thread in the ``wait`` of ``file`` was notified, given its lock and the condition's list."""
     local = {"self": CONDITION, "waiter": waiter}
 
     class Known(Locks):

@@ -65,7 +65,7 @@ def test_names_below_a_container_s_root() -> None:
 
 
 def test_errors_too() -> None:
-    """Of the same kind, with the same next step."""
+    """An error keeps its type and its next step, and names the source instead of the file."""
     with pytest.raises(NotACore) as raised, named_as(stored()):
         raise NotACore(f"{PATH} is not a core file", "name another")
     assert raised.value.sentence() == "coredumpctl:last is not a core file; name another"

@@ -1,4 +1,4 @@
-"""Who is looked into first, and what a budget leaves for whom."""
+"""The order in which processes are examined, and how a time budget is divided among them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_when_time_is_short_gdb_is_not_started_and_then_nothing_is_read(monkeypa
 
 
 def test_as_many_gdbs_as_there_are_cpus_for_us(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who gives way to others has one CPU; nobody starts dozens."""
+    """One gdb for each CPU that the process may use, but four at most."""
     for cpus, expected in ((1, 1), (2, 2), (64, 4)):
         monkeypatch.setattr(os, "sched_getaffinity", lambda pid, n=cpus: set(range(n)))
         assert schedule.at_once() == expected

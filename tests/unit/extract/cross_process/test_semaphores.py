@@ -1,4 +1,4 @@
-"""Who holds a semaphore that processes share, on this process's side."""
+"""Holders of a semaphore shared between processes, as one process sees them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who of a process's own threads has the other end of what one of them waits for."""
+"""Threads of a process that have the other end of what another of its threads waits for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who holds a semaphore that several processes share, put together from what each of them counts."""
+"""The holder of a semaphore shared between processes, put together from what each of them counts."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_threads_that_reach_it_are_wakers() -> None:
 
 
 def test_a_global_leaves_it_open() -> None:
-    """Who comes along there is not known; the place is named."""
+    """The agents that may use the global are unknown; the place is named."""
     done = settled(Reach([Actor(way("global Q of app → the Queue"))]))
     assert done.resource.closed is None and done.resource.wakers[0].name == "global Q of app → the Queue"
     assert done.resource.because == () and done.gaps == []

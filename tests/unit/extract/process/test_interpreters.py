@@ -87,7 +87,7 @@ def test_counts_that_are_none_are_unknown() -> None:
 
 
 def test_a_stopped_world_is_told_of_its_interpreter() -> None:
-    """Of free-threaded builds, which have no GIL."""
+    """A free-threaded build has no GIL; its stopped world is read instead."""
     stopped = StopTheWorld(True, False)
     (found,) = told([state()], made(None, ThreadTable([])), lambda _interpreter: stopped)
     assert (found.gil, found.stop_the_world) == (None, stopped)

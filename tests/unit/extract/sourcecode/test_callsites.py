@@ -140,7 +140,7 @@ def test_columns_order_the_calls_of_a_line(span: Span, before: List[str], now: L
 
 
 def test_a_coroutine_has_run_when_it_was_awaited() -> None:
-    """Whoever awaits acquire() has called it, but does not have the lock."""
+    """A function that awaits acquire() has called it, but does not have the lock."""
     function = parse(ONE_LINE.splitlines()).functions[0]
     awaiting = at("await a.acquire()", 4)
     assert [site.line for site in calls_before(function, 4, awaiting)] == [3, 3, 3, 3]

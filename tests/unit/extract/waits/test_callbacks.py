@@ -15,7 +15,7 @@ FIRST, SECOND, SHARED, CALLBACK = 0x1000, 0x2000, 0x3000, 0x4000
 
 
 def told(carried: List[int], file: str = "/v/site-packages/cache.py", state: str = "pending") -> Dict[int, List[Waker]]:
-    """Of a task with one callback, of a function in a file, and a second task that cannot be read."""
+    """Return the wakers of a task with one callback, a function in ``file``, beside a second task that cannot be read."""
 
     def callbacks(task: int) -> List[int]:
         if task == SECOND:

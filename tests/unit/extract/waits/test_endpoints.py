@@ -1,4 +1,4 @@
-"""Who holds the other end: from what a capture noted of descriptors to resources with wakers."""
+"""Holders of the other end: from the descriptors that a capture noted to resources with wakers."""
 
 from __future__ import annotations
 

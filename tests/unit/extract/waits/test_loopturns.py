@@ -48,7 +48,7 @@ def test_another_callback_of_the_same_turn(seen: Any) -> None:
 
 
 def test_the_only_callback_with_others_behind_it_may_be_the_second() -> None:
-    """Whoever is alone in its turn, while more stand ready, came in with nobody; its handle would tell."""
+    """A callback alone in its turn, while more stand ready, may have been the second; no duration is known."""
     crowded = Loop("loop-1", 1, ready=3, scheduled=0)
     assert with_turn(crowded, state(turn(callbacks=1)), probe({})).callback_lasts_s is None
 

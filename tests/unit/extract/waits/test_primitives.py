@@ -1,4 +1,4 @@
-"""Who does what threads wait for: imports, and the threads that are at them."""
+"""Threads that work on what others wait for: imports, and the threads that run them."""
 
 from __future__ import annotations
 

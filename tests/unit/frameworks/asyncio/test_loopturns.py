@@ -73,7 +73,7 @@ def test_a_loop_that_waits_is_in_none(stack: List[Place]) -> None:
 
 
 def test_the_innermost_loop_counts() -> None:
-    """Of a loop within a loop: whether the inner one runs something."""
+    """In a loop within a loop, the inner one decides whether a callback runs."""
     nested = [
         Place("select", "/lib/selectors.py"),
         Place("_run_once", BASE),

@@ -107,7 +107,7 @@ def test_a_healthy_process_is_told_so() -> None:
 
 
 def test_terms_are_explained_where_they_stand() -> None:
-    """Whoever has never heard of a GIL reads what it is right below the verdict."""
+    """The GIL is explained right below the verdict."""
     text = parsed(thrash()).text
     assert text.index(labels.TERMS["GIL"]) < text.index("Where to change the code")
 

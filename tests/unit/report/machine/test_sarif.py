@@ -65,7 +65,7 @@ def test_files_below_the_root_are_relative(
 
 
 def test_the_root_is_told() -> None:
-    """Whoever has no repository finds the files by it; it ends in a slash (§3.14.14)."""
+    """Files are found by the root without a repository; it ends in a slash (§3.14.14)."""
     evidence, diagnosis = thrash(2)
     assert "originalUriBaseIds" not in run(evidence, diagnosis)
     told = run(ev.replace(evidence, checkout="/a b/"), diagnosis)["originalUriBaseIds"]

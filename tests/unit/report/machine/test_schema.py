@@ -33,6 +33,6 @@ def test_every_vocabulary_of_a_class_is_an_enumeration() -> None:
     [(Literal["a", "b"], ["a", "b"]), (Optional[Literal["a"]], ["a", None]), (Optional[int], None), (str, None)],
 )
 def test_words_of_a_type(kind: object, found: object) -> None:
-    """Of a Literal, with null where it is optional."""
+    """The values of a Literal, with null where it is optional."""
     assert schema.words(kind) == found
     assert schema.words(get_type_hints(evidence.Wait)["verb"]) == ["waits", "wants", "asks", "call", None]

@@ -54,14 +54,14 @@ def test_a_task_waits_as_a_thread_does() -> None:
 
 
 def test_nothing_is_said_of_other_lines() -> None:
-    """Of a line that neither takes nor waits, of somebody unknown, of no line."""
+    """Nothing is said of a line that neither takes nor waits, of an unknown thread, of no line."""
     assert roles.of(known(), [culprit(PythonFrame("/app/a.py", 9, "main"))]) == ""
     assert roles.of(known(), [culprit(OUTER, 8)]) == roles.of(known(), [culprit(OUTER, 7, None, 2)]) == ""
     assert roles.of(known(), [culprit(PythonFrame("/app/a.py", None, "pay"))]) == ""
 
 
 def test_a_part_of_many_is_no_lock() -> None:
-    """Of a queue of connections or a semaphore one is taken, and an import has begun: none of them is held as a lock is."""
+    """A semaphore or a queue of connections gives out one of many, and an import is begun: none is held as a lock is."""
     kinds: Dict[ResourceKind, str] = {
         "semaphore": "Takes something out of Lock journal here, and has it still.",
         "import-lock": "Begins the Lock journal",

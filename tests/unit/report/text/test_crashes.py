@@ -63,7 +63,7 @@ def test_a_fault_says_what_was_done_to_which_address_and_where() -> None:
     ],
 )
 def test_other_signals(crash: ev.Crash, words: str) -> None:
-    """Who sent it, or what went wrong, as far as that is known."""
+    """The sender of the signal, or what went wrong, is named as far as it is known."""
     assert words in said(crash)[0]
 
 

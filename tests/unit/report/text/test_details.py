@@ -140,7 +140,7 @@ def test_a_collection_that_no_thread_is_known_to_run() -> None:
     ],
 )
 def test_a_stopped_world_is_said_of_the_process(world: ev.StopTheWorld, said: Optional[str]) -> None:
-    """Who stops a free-threaded program, when anybody does; the JSON report keeps the record."""
+    """The thread that stopped a free-threaded program is named, if any; the JSON report keeps the record."""
     interpreter = ev.Interpreter(0, stop_the_world=world)
     process = ev.Process(1, python=ev.PythonInfo("3.14.0", free_threaded=True), interpreters=(interpreter,))
     evidence = ev.Evidence(ev.Trigger("core"), (process,))

@@ -27,7 +27,7 @@ def flat(report: str) -> str:
 
 
 def test_the_first_line_is_the_verdict_with_its_confidence() -> None:
-    """Whoever reads one line of a CI log has read the answer."""
+    """One line of a CI log is enough to read the answer."""
     assert rendered(thrash()).splitlines()[0] == "Verdict: gil-thrash, likely"
 
 

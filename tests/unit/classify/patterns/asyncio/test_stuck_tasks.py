@@ -117,7 +117,7 @@ def test_an_owner_that_was_inferred_proves_nothing() -> None:
 
 
 def test_tasks_that_await_each_other() -> None:
-    """Who waits for one of them is a victim."""
+    """A task that waits for one of the cycle is a victim."""
     known = ticking(
         [task("a", "one", wait=joins("b")), task("b", "two", wait=joins("a")), task("c", "w", wait=joins("a"))]
     )

@@ -122,8 +122,8 @@ def test_a_core_without_a_siginfo_is_less_sure() -> None:
 
 
 def test_a_crash_stands_before_what_the_core_seems_to_wait_for() -> None:
-    """Whoever waits for a peer, or for a lock in a circle, in the core of a crash is not what ended it; also when no line
-    of the crash is known."""
+    """A wait for a peer, or a cycle of locks, in the core of a crash did not end the process; also when no line of the
+    crash is known."""
     waits = Wait("socket", "recvfrom", "socket-1", endless=True)
     peer = Resource("socket-1", "socket", "socket to db:5432", None, None, (2,), True, remote="db:5432")
     main = fault((c("scale", UNITS),)).processes[0]
@@ -253,7 +253,7 @@ def test_a_stripped_interpreter_that_gave_up() -> None:
 
 
 def test_what_was_put_into_a_message_is_not_known() -> None:
-    """Of a format the gaps are shown as gaps."""
+    """The gaps of a format are shown as gaps."""
     told = {"python_error": "could not acquire lock for %s at interpreter shutdown, possibly due to daemon threads"}
     found = first(aborted(c("_Py_FatalErrorFormat", PYTHON), **told))
     assert "lock for … at" in found.summary and "daemon thread" in found.summary

@@ -61,7 +61,7 @@ def test_how_much_of_the_time(work: int, expected: Optional[str]) -> None:
 
 
 def test_the_line_that_brings_the_most_is_named_too() -> None:
-    """Of the program's own lines further inwards, those that three samples of ten went through."""
+    """A line of the program further inwards is named when at least three samples of ten went through it."""
     plugins = frame("<module>", 7, "/app/plugins.py")
     known = started(*((10, importing(f"m{n}", plugins)) for n in range(4)), *modules(5, 1))
     assert lines(known) == [4, 7]

@@ -124,7 +124,7 @@ def test_a_question_of_a_child_that_came_as_text() -> None:
 
 
 def test_somebody_may_sit_at_the_terminal() -> None:
-    """Of a program that nobody has called too slow, in the foreground: possible."""
+    """A program in the foreground that hit no deadline may be about to get its input: possible."""
     terminal = Resource("terminal-1", "terminal", "stdin", ends=(End(PARENT, 0, "rw"),), state="foreground")
     known = stdin(terminal)
     looked_at = type(known)(Trigger("pid"), known.processes, window_s=1.0, sources=known.sources)
@@ -158,7 +158,7 @@ def test_a_task_that_reads_the_terminal() -> None:
 
 
 def test_a_pipe_as_standard_input() -> None:
-    """Of a program that rests: possible; with a question in the line, or a writer that waits for a person itself: likely."""
+    """A program at rest: possible; with a question in the line, or a writer that waits for a person itself: likely."""
     ends: Tuple[Tuple[int, int, EndMode], ...] = ((PARENT, 0, "r"), (900, 1, "w"))
     given = pipe("pipe:[5]", PARENT, ends)
     assert found(stdin(given)) == {"stdin-wait": "possible"}

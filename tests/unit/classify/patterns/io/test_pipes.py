@@ -325,7 +325,7 @@ def test_who_waits_for_one_of_those_that_all_read_first() -> None:
 
 
 def test_filters_wait_for_the_end_of_their_input() -> None:
-    """Of standard input, or of a pipe that others have inherited whole: the end is what does not come."""
+    """A reader of standard input, or of a pipe inherited whole, waits for its end: no deadlock."""
     parent = talks(PARENT, "pipe:[8]", ((CHILD, 1, "w"),))
     orders = pipe("pipe:[9]", CHILD, ((CHILD, 0, "r"), (PARENT, 6, "w")))
     filters = of(CHILD, (waits(orders, "read", CHILD, "filter", fd=0),), (orders,), signal_handlers=(), catches=())

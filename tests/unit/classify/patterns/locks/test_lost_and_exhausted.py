@@ -55,7 +55,7 @@ def test_a_recorded_holder_who_is_gone_is_proof() -> None:
 
 
 def test_a_wrapper_that_only_takes_it_is_not_all_to_blame() -> None:
-    """Who left the lock locked came through it as the waiter does: named is its caller, up to the program's line."""
+    """Holder and waiter came through the same wrapper: its callers are named too, up to the program's line."""
     wrapper, manager = frame("acquire", 79, LAB), frame("__call__", 55, LAB)
     inner = (*stack("threading.acquire"), wrapper, manager, *stack("contextlib.__enter__"))
     stacked = (*inner, frame("move", 26), frame("main", 66))
@@ -220,7 +220,7 @@ def test_an_import_that_joins_a_thread_that_imports_is_proof() -> None:
 
 
 def test_an_import_at_work_is_only_slow() -> None:
-    """Who waits for it gets it."""
+    """The import's lock comes free when the import is done: no deadlock."""
     known = whole([runs(1), waits(2, "import-lock-1", 4, "lock")], IMPORTING)
     assert "import-deadlock" not in found(known)
 

@@ -1,4 +1,4 @@
-"""Who waits to be signalled when nobody is left to do it."""
+"""Waits for a signal that no thread is left to send."""
 
 from __future__ import annotations
 

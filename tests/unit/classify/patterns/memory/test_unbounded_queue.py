@@ -75,7 +75,7 @@ def test_without_a_window_a_very_long_one_is_a_question(items: int, expected: bo
 
 
 def test_what_is_only_added_to_is_a_history() -> None:
-    """Of a bare list or deque nobody takes anything out."""
+    """A bare list or deque from which nothing is taken out is no queue."""
     assert found(filled(DEQUE))["unbounded-queue"] == "likely"
     assert "unbounded-queue" not in found(filled(changed(DEQUE, emptied_at=())))
     assert found(filled(changed(QUEUE, emptied_at=())))["unbounded-queue"] == "likely"

@@ -70,7 +70,7 @@ def test_one_operation_at_two_lines_is_possible() -> None:
 
 
 def test_different_operations_are_a_mismatch_in_a_core_too() -> None:
-    """Whoever waits in one operation while another rank waits in another will wait for ever, whenever it is looked at."""
+    """Ranks in different operations wait for each other for ever, so a core without samples is enough."""
     lone = job(rank(1, "barrier", 40, window=False), rank(2, "all_reduce", 50, window=False), window=False)
     assert found(lone)["collective-mismatch"] == "likely"
 

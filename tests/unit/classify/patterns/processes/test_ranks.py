@@ -1,4 +1,4 @@
-"""Who is a rank, which operation it is in, and whether that is one."""
+"""Recognition of ranks and their operations, and of the jobs that they form."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_common_name_without_a_peer_is_no_operation(wait: Optional[Wait]) -> N
 
 
 def test_the_place_is_the_programs() -> None:
-    """Whoever called the outermost operation, beyond libraries; and the program's, though multiprocessing's line is deeper."""
+    """The line of the program that called the outermost operation is named, not a library's or multiprocessing's."""
     deep = [frame("gather", 3), frame("barrier", 7), frame("save", 30), *TARGET]
     found = rank_of(one(deep))
     assert found.operation == "barrier" and found.site is not None and found.site.line == 30
@@ -81,7 +81,7 @@ def test_a_job_is_one_function_of_one_program() -> None:
 
 
 def test_a_job_of_separate_commands() -> None:
-    """Of one interpreter and one script, as torchrun and mpirun start them."""
+    """Processes of one interpreter and one script are a job, as torchrun and mpirun start them."""
     first, second = (one([frame("step", 20), frame("<module>", 90)], pid=pid) for pid in (5, 6))
     elsewhere = one([frame("step", 20, "/app/other.py")], pid=7)
     assert [[p.pid for p in job] for job in jobs_of(View(evidence(first, second, elsewhere)))] == [[5, 6]]
