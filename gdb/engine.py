@@ -153,7 +153,7 @@ class Engine:
         data = json.dumps(value).encode()
         rest = memoryview(LENGTH.pack(len(data)) + data)
         while rest:
-            self._wait([], [self._socket], until)
+            self._wait(select.POLLOUT, until)
             try:
                 rest = rest[self._socket.send(rest) :]
             except BlockingIOError:
@@ -176,7 +176,7 @@ class Engine:
     def _exactly(self, size: int, until: float) -> bytes:
         found = bytearray()
         while len(found) < size:
-            self._wait([self._socket], [], until)
+            self._wait(select.POLLIN, until)
             try:
                 part = self._socket.recv(min(size - len(found), 1 << 20))
             except BlockingIOError:
@@ -188,11 +188,14 @@ class Engine:
             found += part
         return bytes(found)
 
-    def _wait(self, reading: List[socket.socket], writing: List[socket.socket], until: float) -> None:
+    def _wait(self, event: int, until: float) -> None:
+        """Wait until the socket is ready for an event of poll(2). Raises gdb.GdbError."""
         if self._socket.fileno() < 0:
             raise gdb.GdbError("the target has moved meanwhile: ask again")
+        waiting = select.poll()  # select() takes no descriptor above 1023, and gdb may have more files open
+        waiting.register(self._socket, event)
         while time.monotonic() < until:
-            if any(select.select(reading, writing, [], LOOK_S)):
+            if waiting.poll(LOOK_S * 1000):
                 return
         raise gdb.GdbError(f"no answer in {DEADLINE_S:g} s: `postmortem analyze` takes the time that it needs")
 

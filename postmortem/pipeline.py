@@ -15,7 +15,7 @@ from .cores.unpacked import compressed, unpacked
 from .errors import CaptureFailed, PostmortemError
 from .evidence import Evidence, Gap
 from .extract.assemble.cores import How, from_core
-from .extract.assemble.origins import named_as, with_origin
+from .extract.assemble.origins import errors_named, gaps_named, named_as, with_origin
 from .findings import Diagnosis
 from .foreign.files import is_folder
 from .redaction.evidence import discreet, has_locals, without_locals
@@ -74,15 +74,9 @@ def _from_compressed(path: Path, how: How, owner: Optional[int]) -> Evidence:
     """Unpack a core and read it; replace the temporary file's name in gaps and errors by the user's."""
     with unpacked(path, how.progress) as plain:
         owner = plain.owner or None if owner is None else owner
-
-        def named(text: str) -> str:
-            return text.replace(str(plain.path), str(path))
-
-        try:
+        with errors_named(plain.path, str(path)):
             found = from_core(plain.path, how, owner=owner, tool_version=__version__)
-        except PostmortemError as exc:
-            raise type(exc)(named(str(exc)), exc.next) from None
-    gaps = [evidence.replace(gap, subject=named(gap.subject), reason=named(gap.reason)) for gap in found.gaps]
+        gaps = list(gaps_named(found, plain.path, str(path)).gaps)
     if plain.short:
         reason = f"only {plain.size >> 20} MB could be unpacked of this {plain.codec} file: {plain.short}"
         gaps.insert(

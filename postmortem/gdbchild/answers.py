@@ -28,8 +28,6 @@ def to(subject: Subject, asked: Dict[str, Any]) -> Iterator[Line]:
 
 def _why(subject: Subject, _asked: Asked) -> Iterator[Line]:
     text = report.FORMATS["text"].render(subject.evidence, subject.diagnosis, False, 80)
-    if subject.named.path not in ("", subject.named.name):
-        text = text.replace(subject.named.path, subject.named.name)
     yield from (("", line) for line in text.splitlines())
 
 

@@ -18,7 +18,7 @@ from ..capture.procfs.parsers import Mapping
 from ..evidence import NativeFrame
 from ..memory import Fault
 from ..memory.linkmap import Locate
-from ..memory.live import PAGE, LiveCore, LivePages
+from ..memory.live import PAGE, LiveCore
 from ..memory.procmem import below, root_prefix
 from .wire import Link
 
@@ -33,11 +33,10 @@ _SEARCHED = 64 << 20
 _MOST_STACKS, _MOST_FRAMES = 500, 1024
 
 
-class GdbPages(LivePages):
+class GdbPages:
     """The pages of the process, read by gdb."""
 
     def __init__(self, link: Link) -> None:
-        super().__init__(-1, -1, ())
         self._link = link
         self._ahead: Dict[int, bytes] = {}
 

@@ -12,7 +12,7 @@ import os
 import struct
 import time
 from bisect import bisect_right
-from typing import Dict, List, Optional, Sequence, Set, Tuple, Union
+from typing import Dict, List, Optional, Protocol, Sequence, Set, Tuple, Union
 
 from .base import MAX_READ, Fault, Memory
 from .elfcore import ElfCore
@@ -26,6 +26,13 @@ MOST_BYTES = 512 << 20
 #: Highest byte of an entry of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst): bit 63 present, bit 62
 #: swapped out; bit 58 a guard, which looks swapped but holds nothing.
 THERE, GUARD = 0xC0, 4
+
+
+class Pages(Protocol):
+    """A source of a process's pages."""
+
+    def page(self, number: int) -> bytes:
+        """Return a page. Raises Fault."""
 
 
 class LivePages:
@@ -79,7 +86,7 @@ class LiveCore(ElfCore):
     def __init__(
         self,
         path: str,
-        living: LivePages,
+        living: Pages,
         locate: Locate,
         until: float = float("inf"),
         *,
@@ -162,7 +169,7 @@ class WatchedCore(ElfCore):
     def __init__(
         self,
         path: str,
-        living: LivePages,
+        living: Pages,
         until: float = float("inf"),
         *,
         locate: Optional[Locate] = None,
@@ -209,7 +216,7 @@ class HeldPages(Memory):
     ``parts``: (address, bytes) of whole pages, ascending. ``until``: deadline in time.monotonic().
     """
 
-    def __init__(self, parts: Sequence[Tuple[int, memoryview]], living: LivePages, until: float) -> None:
+    def __init__(self, parts: Sequence[Tuple[int, memoryview]], living: Pages, until: float) -> None:
         self._parts = parts
         self._starts = [address for address, _data in parts]
         self._living = living

@@ -87,6 +87,18 @@ def test_a_child_s_text_steers_no_terminal(gdb: Path, own: Core) -> None:
     assert "?]0;x?a?b\n" in done.stdout, done.stderr
 
 
+def test_a_gdb_with_many_files_open(gdb: Path, own: Core) -> None:
+    """The socket's number is above those that select() takes."""
+    answer = """say(b'{"lines": [["", "an answer"]]}'); say(b'{"end": true}')"""
+    many = (
+        "python import os, resource; hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]; "
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard)); held = [os.dup(0) for _ in range(1100)]; "
+        "print('HELD', max(held) > 1023)"
+    )
+    done = asked(gdb, own, many, "pm-threads", env=engine(FRAME + answer + "\ntime.sleep(600)"))
+    assert done.stdout.endswith("HELD True\nan answer\n"), done.stdout + done.stderr
+
+
 def test_a_child_that_hangs_is_given_up(gdb: Path, own: Core, tmp_path: Path) -> None:
     """After the deadline there is a sentence, and the child is no more."""
     code = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)"

@@ -21,6 +21,24 @@ def named_as(stored: Stored) -> Iterator[None]:
         raise type(exc)(_named(str(exc), stored), exc.next) from None
 
 
+@contextlib.contextmanager
+def errors_named(path: Path, name: str) -> Iterator[None]:
+    """Replace the path of a temporary file or descriptor in errors by the name that the user knows."""
+    try:
+        yield
+    except PostmortemError as exc:
+        raise type(exc)(_replaced(str(exc), path, name), exc.next) from None
+
+
+def gaps_named(found: Evidence, path: Path, name: str) -> Evidence:
+    """Return the evidence with the path of a temporary file or descriptor in its gaps replaced likewise."""
+    gaps = (
+        replace(gap, subject=_replaced(gap.subject, path, name), reason=_replaced(gap.reason, path, name))
+        for gap in found.gaps
+    )
+    return replace(found, gaps=tuple(gaps))
+
+
 def with_origin(found: Evidence, stored: Stored) -> Evidence:
     """Return the evidence with the notes of the store and what the core alone lacks."""
     gaps = [replace(g, subject=_named(g.subject, stored), reason=_named(g.reason, stored)) for g in found.gaps]
