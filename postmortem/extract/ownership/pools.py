@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Callable, Dict, Final, Iterable, List, NamedTuple, Optional, Tuple
 
 from ...cpython.objects.attributes import attribute
-from ...evidence import Pool, PythonFrame, Waker
+from ...evidence import Pool, PythonFrame, Resource, Waker
+from ...evidence import replace as changed
 from ...frameworks.executors import ThreadPool, WorkItem, running_item, thread_pools, worker_frame
 from ..process.context import PythonContext
 from .ownership import plain
@@ -23,6 +24,17 @@ class FutureFacts(NamedTuple):
     wakers: Tuple[Waker, ...]
     closed: Optional[bool]
     because: Tuple[str, ...]
+
+    def added_to(self, resource: Resource) -> Resource:
+        """Return a future's resource with these facts."""
+        return changed(
+            resource,
+            description=self.what,
+            state=self.state,
+            wakers=self.wakers,
+            closed=self.closed,
+            because=self.because,
+        )
 
 
 class Pools:

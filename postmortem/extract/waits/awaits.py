@@ -270,14 +270,7 @@ class Awaits:
         if awaited.concurrent is not None:
             facts = work(awaited.concurrent)
             if facts is not None:
-                return changed(
-                    resource,
-                    description=facts.what,
-                    wakers=facts.wakers,
-                    closed=facts.closed,
-                    because=facts.because,
-                    state=facts.state,
-                )
+                return facts.added_to(resource)
         tid = self._threads.tid_of_object(awaited.thread)
         if tid is None:
             return resource
