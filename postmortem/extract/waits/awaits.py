@@ -21,6 +21,7 @@ from ..ownership.taskholders import TaskHolders
 from ..process.context import PythonContext
 from .callbacks import called_back
 from .endpoints import DescriptorBook
+from .numbering import numbered
 
 #: Names of asyncio's classes.
 _CLASSES = {
@@ -340,20 +341,3 @@ def _bounded(found: Dict[int, Awaited], ended: Set[int], by_future: Dict[int, Aw
 
 def _cancelled_with(awaited: Optional[Awaited]) -> Iterable[int]:
     return awaited.tasks if awaited is not None and awaited.passes_on else ()
-
-
-def numbered(found: Sequence[Resource]) -> List[Resource]:
-    """Return resources with numbers added to equal descriptions."""
-    counts: Dict[str, int] = {}
-    for resource in found:
-        counts[resource.description] = counts.get(resource.description, 0) + 1
-    seen: Dict[str, int] = {}
-    return [_with_number(resource, counts, seen) for resource in found]
-
-
-def _with_number(resource: Resource, counts: Dict[str, int], seen: Dict[str, int]) -> Resource:
-    text = resource.description
-    if counts[text] == 1 or resource.kind == "async-future":
-        return resource
-    seen[text] = seen.get(text, 0) + 1
-    return changed(resource, description=f"{text} #{seen[text]}")
