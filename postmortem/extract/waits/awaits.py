@@ -52,9 +52,13 @@ class Draft(NamedTuple):
     ident: str
     kind: ResourceKind
     awaited: Awaited
-    primitive: Optional[Primitive]
     users: List[Frame]
     waiters: List[str]
+
+    @property
+    def primitive(self) -> Optional[Primitive]:
+        """Return the asyncio primitive that it is; None for a future."""
+        return self.awaited.primitive
 
 
 class Awaits:
@@ -155,7 +159,7 @@ class Awaits:
         known = self._drafts.get(address)
         if known is None:
             kind: ResourceKind = "async-future" if awaited.primitive is None else _KINDS[awaited.primitive.kind]
-            known = Draft(f"{kind}-{len(self._drafts) + 1}", kind, awaited, awaited.primitive, [], [])
+            known = Draft(f"{kind}-{len(self._drafts) + 1}", kind, awaited, [], [])
             self._drafts[address] = known
         return known
 
