@@ -278,29 +278,17 @@ def _resource_edge(place: Place, agent: Agent, resource: Resource, endless: Opti
             else "reads"
         )
     owner = _owner(place, resource)
-    basis = resource.owner_basis or "recorded"
-    if owner is not None:
+    if owner is not None or resource.owner_gone:
         return Edge(
             agent,
             verb,
             resource.description,
             resource.kind,
             resource.id,
-            (owner,),
-            basis=basis,
+            (owner,) if owner is not None else (),
+            basis=resource.owner_basis or "recorded",
             endless=endless,
-            because=resource.because,
-        )
-    if resource.owner_gone:
-        return Edge(
-            agent,
-            verb,
-            resource.description,
-            resource.kind,
-            resource.id,
-            basis=basis,
-            endless=endless,
-            gone=True,
+            gone=owner is None,
             because=resource.because,
         )
     known = _wakers(place, resource)

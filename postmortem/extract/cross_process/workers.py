@@ -57,6 +57,7 @@ class WorkerBook:
         self._names = context.names
         self._drafts: Dict[int, _Draft] = {}
         self._found: Optional[List[ProcessPool]] = None
+        self._jobs: Optional[Dict[int, FutureFacts]] = None  # by future
 
     def wait(self, tid: int, frames: Sequence[Frame]) -> Optional[FutexFacts]:
         """Return the facts of a thread's wait for a pool's result; None if it waits for something else."""
@@ -117,28 +118,39 @@ class WorkerBook:
 
         - the manager thread, after a worker has answered
         - the feeder thread of its queue, if a job cannot be sent
-        """
-        for number, pool in enumerate(self._pools(), 1):
-            if pool.kind != EXECUTOR:
-                continue
-            jobs = job_functions(self._python.objects, pool.identity)
-            if address in jobs:
-                return self._managed(self._pool(number, pool), pool, jobs[address], len(jobs))
-        return None
 
-    def _managed(self, known: Pool, pool: ProcessPool, function: Optional[str], jobs: int) -> FutureFacts:
+        Call it once all threads have been read: a pool may be named after a frame that waits for it.
+        """
+        if self._jobs is None:
+            self._jobs = {}
+            for number, pool in enumerate(self._pools(), 1):
+                if pool.kind == EXECUTOR:
+                    self._jobs = {**self._managed(number, pool), **self._jobs}
+        return self._jobs.get(address)
+
+    def _managed(self, number: int, pool: ProcessPool) -> Dict[int, FutureFacts]:
+        """Return the facts of an executor's futures by address."""
+        jobs = job_functions(self._python.objects, pool.identity)
+        if not jobs:
+            return {}
+        known = self._pool(number, pool)
         feeders = [tid for tid, state in self._threads.items() if any(f.is_in("_feed", *_QUEUES) for f in state.frames)]
         wakers = [Waker("runner", "memory", tid=tid, name=f"manager of {known.description}") for tid in known.threads]
         wakers += [Waker("reach", "memory", tid=tid, name="feeder thread of a queue") for tid in feeders]
-        return FutureFacts(
-            f"Future of {function or 'a job'}, with {known.description}",
+        shared = FutureFacts(
+            "",
             "pending",
             tuple(wakers),
             True,
             (
-                f"it is one of {jobs} that the manager thread of {known.description} finishes when a worker has answered",
+                f"it is one of {len(jobs)} that the manager thread of {known.description} finishes when a worker has "
+                "answered",
             ),
         )
+        return {
+            future: shared._replace(what=f"Future of {function or 'a job'}, with {known.description}")
+            for future, function in jobs.items()
+        }
 
     def pools(self) -> Tuple[Pool, ...]:
         """Return all process pools as evidence."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Callable, Dict, Final, Iterable, List, NamedTuple, Optional, Tuple
 
 from ...cpython.objects.attributes import attribute
-from ...evidence import Pool, PythonFrame, Waker
+from ...evidence import Pool, PythonFrame, Resource, Waker
+from ...evidence import replace as changed
 from ...frameworks.executors import ThreadPool, WorkItem, running_item, thread_pools, worker_frame
 from ..process.context import PythonContext
+from .ownership import plain
 
 KIND: Final = "ThreadPoolExecutor"
 #: Values of Future._state that end every wait (Lib/concurrent/futures/_base.py).
@@ -23,6 +25,17 @@ class FutureFacts(NamedTuple):
     closed: Optional[bool]
     because: Tuple[str, ...]
 
+    def added_to(self, resource: Resource) -> Resource:
+        """Return a future's resource with these facts."""
+        return changed(
+            resource,
+            description=self.what,
+            state=self.state,
+            wakers=self.wakers,
+            closed=self.closed,
+            because=self.because,
+        )
+
 
 class Pools:
     """The thread pools of one process."""
@@ -36,16 +49,25 @@ class Pools:
         self._table, self._threads = context.threads, context.threads.states
         self._beside = beside
         self._found: Optional[List[ThreadPool]] = None
+        self._workers: Dict[int, List[int]] = {}  # queue → threads that take jobs from it
         self._running: Dict[int, Tuple[int, WorkItem]] = {}  # future → its runner
+        self._queued: Dict[int, Tuple[ThreadPool, int, WorkItem]] = {}  # future → its pool and index in the queue
 
     def _read(self) -> List[ThreadPool]:
         if self._found is None:
             stacks = [self._threads[tid].frames for tid in sorted(self._threads)]
             self._found = thread_pools(self._python.frames, stacks)
             for tid in sorted(self._threads):
-                item = running_item(self._python.frames, self._threads[tid].frames)
+                frames = self._threads[tid].frames
+                item, worker = running_item(self._python.frames, frames), worker_frame(frames)
                 if item is not None:
                     self._running[item.future] = (tid, item)
+                queue = self._python.frames.local(worker, "work_queue") if worker is not None else None
+                if queue is not None:
+                    self._workers.setdefault(queue, []).append(tid)
+            for pool in self._found:
+                for place, item in enumerate(pool.items or ()):
+                    self._queued.setdefault(item.future, (pool, place, item))
         return self._found
 
     # ------------------------------------------------------------------ pools
@@ -84,12 +106,8 @@ class Pools:
 
     def workers(self, pool: ThreadPool) -> Tuple[int, ...]:
         """Return the threads that take jobs from a pool's queue."""
-        found = []
-        for tid in sorted(self._threads):
-            frame = worker_frame(self._threads[tid].frames)
-            if frame is not None and self._python.frames.local(frame, "work_queue") == pool.queue:
-                found.append(tid)
-        return tuple(found)
+        self._read()
+        return tuple(self._workers.get(pool.queue, ()))
 
     def _idle(self, tid: int) -> bool:
         return self._threads[tid].frames[0].function == "_worker"
@@ -98,14 +116,12 @@ class Pools:
 
     def future(self, address: int) -> FutureFacts:
         """Return a future's description and the agents that could complete it."""
-        pools = self._read()
+        self._read()
         state = self._state(address)
         if address in self._running:
             return self._run(address, state)
-        for pool in pools:
-            for place, item in enumerate(pool.items or ()):
-                if item.future == address:
-                    return self._queued(pool, place, item, state)
+        if address in self._queued:
+            return self._waiting(*self._queued[address], state)
         for known in self._beside:
             facts = known(address)
             if facts is not None:
@@ -146,12 +162,9 @@ class Pools:
         depth = next((i for i, f in enumerate(frames) if f.code.filename.endswith("concurrent/futures/thread.py")), 0)
         if not depth:
             return None
-        frame = frames[depth - 1]
-        return PythonFrame(
-            frame.code.filename, frame.line, frame.code.name, frame.code.qualname, self._python.frames.module(frame)
-        )
+        return plain(self._python.frames)(frames[depth - 1])
 
-    def _queued(self, pool: ThreadPool, place: int, item: WorkItem, state: Optional[str]) -> FutureFacts:
+    def _waiting(self, pool: ThreadPool, place: int, item: WorkItem, state: Optional[str]) -> FutureFacts:
         """Return the facts of a queued future.
 
         Only a worker of its pool can take it; a pool with all its workers starts no more.

@@ -98,7 +98,7 @@ class Reaches:
         for ranges in self._ranges(wanted):
             referrers = Referrers(self._python, WordSearch(self._core, ranges, until))
             left = [r for r in wanted if r.id not in found or found[r.id].obstacle is not None]
-            found.update(self._walked(referrers, left, self._names, until))
+            found.update(self._walked(referrers, left, until))
         if len(found) < len(wanted) and time.monotonic() > until:
             return found, Obstacle("late")
         obstacles = sorted(reach.obstacle for reach in found.values() if reach.obstacle is not None)
@@ -118,15 +118,13 @@ class Reaches:
             yield near(written, known)
         yield written
 
-    def _walked(
-        self, referrers: Referrers, wanted: Sequence[Resource], names: Mapping[int, str], until: float
-    ) -> Dict[str, Reach]:
+    def _walked(self, referrers: Referrers, wanted: Sequence[Resource], until: float) -> Dict[str, Reach]:
         """Return what was found per resource whose waiters are known."""
         found: Dict[str, Reach] = {}
         for start in range(0, len(wanted), _TOGETHER):
             if time.monotonic() > until:
                 break
-            walks = {r.id: self._walk(referrers, r, names) for r in wanted[start : start + _TOGETHER]}
+            walks = {r.id: self._walk(referrers, r) for r in wanted[start : start + _TOGETHER]}
             begun = {ident: one for ident, one in walks.items() if one is not None}
             walk(referrers, list(begun.values()))
             found.update({ident: one.reach for ident, one in begun.items()})
@@ -150,7 +148,7 @@ class Reaches:
 
     # ------------------------------------------------------------------ one resource
 
-    def _walk(self, referrers: Referrers, resource: Resource, names: Mapping[int, str]) -> Optional[Walk]:
+    def _walk(self, referrers: Referrers, resource: Resource) -> Optional[Walk]:
         """Return the walk that starts at what the waiters sleep on; None if that is unknown."""
         known = self._threads.states
         states = [known[tid] for tid in resource.waiters if tid in known]
@@ -173,7 +171,7 @@ class Reaches:
             coroutines=self._landmarks.coroutines,
             of_threads=self._landmarks.of_threads,
         )
-        return Walk(self._python, referrers, around, names, [*dict.fromkeys(begun), subject])
+        return Walk(self._python, referrers, around, self._names, [*dict.fromkeys(begun), subject])
 
     def _completed(self, resource: Resource, reach: Reach) -> Resource:
         actors = sorted(reach.actors, key=lambda actor: (self._who(actor), _where(actor.way)))

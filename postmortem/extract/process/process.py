@@ -11,7 +11,6 @@ from ..ownership.threadholders import find_holders
 from ..waits.buffered import BufferBook
 from ..waits.endpoints import DescriptorBook
 from ..waits.locks import LockBook, LockWaits
-from ..waits.polls import Polls
 from ..waits.tasks import TasksRead, read_tasks
 from .context import ProcessContext, PythonContext
 from .stacks import Stacks
@@ -64,7 +63,7 @@ def read_process(context: ProcessContext, with_locals: bool) -> Reading:
     tasks = read_tasks(context, stacks.suspended, descriptors)
     pools = Pools(context, tasks.runner, shared.runner)
     waits, buffers = LockWaits(context, pools), BufferBook(context)
-    books = Books(tasks, shared, waits, buffers, Polls(context.python, descriptors))
+    books = Books(context.python, tasks, shared, waits, buffers)
     threads = read_threads(context, books, stacks, descriptors)
     locks = LockBook(context, waits, find_holders(context, waits.wanted, tasks.suspended))
     side = PythonSide(context, tasks, pools, waits, locks, shared, shared.semaphores.holders(), buffers)

@@ -6,6 +6,7 @@ from typing import Dict, NamedTuple, Optional, Sequence
 
 from ...cpython.frames.calls import first_number
 from ...cpython.frames.frame import Frame as PyFrame
+from ...cpython.state.interpreter import Python
 from ...evidence import Gap, Wait
 from ...evidence import replace as changed
 from ...libc import FutexCall
@@ -17,20 +18,20 @@ from ..waits.aarch64_calls import Untold
 from ..waits.buffered import BufferBook
 from ..waits.endpoints import DescriptorBook
 from ..waits.locks import LockWaits
-from ..waits.polls import Polls
+from ..waits.polls import polled_lock
 from ..waits.tasks import TasksRead
 from .context import ProcessContext
 from .gil import wanted_gil
 
 
 class Books(NamedTuple):
-    """Collectors of waits in an interpreter."""
+    """An interpreter and the collectors of waits in it."""
 
+    python: Python
     tasks: TasksRead
     shared: SharedWork
     locks: LockWaits
     buffers: BufferBook
-    polls: Polls
 
 
 class WaitReader:
@@ -41,7 +42,6 @@ class WaitReader:
     """
 
     def __init__(self, context: ProcessContext, books: Optional[Books], descriptors: DescriptorBook) -> None:
-        self._python = context.python
         self._core, self._raw, self._gaps = context.core, context.raw, context.gaps
         self._books, self._descriptors = books, descriptors
         self.calls: Dict[int, FutexCall] = {}
@@ -87,21 +87,21 @@ class WaitReader:
         runs_loop = books is not None and wait.kind == "event-loop" and books.tasks.runs(tid)
         if wait.resource is None and not runs_loop:
             wait = changed(wait, resource=self._descriptors.awaited(wait, call, self._core, tid))
-        if wait.kind == "sleep" and books is not None and self._python and frames:
-            asks = books.polls.told(wait, tid, frames)
+        if wait.kind == "sleep" and books is not None and frames:
+            asked = first_number(books.python.frames, frames[0], "sleep")
+            asks = polled_lock(books.python, self._descriptors, wait, tid, frames, asked)
             if asks is not None:
                 return asks
-            asked = first_number(self._python.frames, frames[0], "sleep")
             # the kernel overwrites select's timeout with the remaining time
             if asked is not None and asked >= (wait.timeout_s or 0.0):
                 return changed(wait, timeout_s=asked)
         return wait
 
     def _futex(self, word: int, tid: int, frames: Sequence[PyFrame]) -> Optional[threadwaits.FutexFacts]:
-        python, books = self._python, self._books
-        if python is None or books is None:
+        books = self._books
+        if books is None:
             return None
-        wanted = wanted_gil(python, word)
+        wanted = wanted_gil(books.python, word)
         if wanted is not None:
             return threadwaits.FutexFacts("gil", wanted, "the interpreter lock (GIL)", "wants")
         shared = books.shared.futex(word, tid, frames)

@@ -21,6 +21,7 @@ from ..ownership.taskholders import TaskHolders
 from ..process.context import PythonContext
 from .callbacks import called_back
 from .endpoints import DescriptorBook
+from .numbering import numbered
 
 #: Names of asyncio's classes.
 _CLASSES = {
@@ -51,9 +52,13 @@ class Draft(NamedTuple):
     ident: str
     kind: ResourceKind
     awaited: Awaited
-    primitive: Optional[Primitive]
     users: List[Frame]
     waiters: List[str]
+
+    @property
+    def primitive(self) -> Optional[Primitive]:
+        """Return the asyncio primitive that it is; None for a future."""
+        return self.awaited.primitive
 
 
 class Awaits:
@@ -154,7 +159,7 @@ class Awaits:
         known = self._drafts.get(address)
         if known is None:
             kind: ResourceKind = "async-future" if awaited.primitive is None else _KINDS[awaited.primitive.kind]
-            known = Draft(f"{kind}-{len(self._drafts) + 1}", kind, awaited, awaited.primitive, [], [])
+            known = Draft(f"{kind}-{len(self._drafts) + 1}", kind, awaited, [], [])
             self._drafts[address] = known
         return known
 
@@ -270,14 +275,7 @@ class Awaits:
         if awaited.concurrent is not None:
             facts = work(awaited.concurrent)
             if facts is not None:
-                return changed(
-                    resource,
-                    description=facts.what,
-                    wakers=facts.wakers,
-                    closed=facts.closed,
-                    because=facts.because,
-                    state=facts.state,
-                )
+                return facts.added_to(resource)
         tid = self._threads.tid_of_object(awaited.thread)
         if tid is None:
             return resource
@@ -347,20 +345,3 @@ def _bounded(found: Dict[int, Awaited], ended: Set[int], by_future: Dict[int, Aw
 
 def _cancelled_with(awaited: Optional[Awaited]) -> Iterable[int]:
     return awaited.tasks if awaited is not None and awaited.passes_on else ()
-
-
-def numbered(found: Sequence[Resource]) -> List[Resource]:
-    """Return resources with numbers added to equal descriptions."""
-    counts: Dict[str, int] = {}
-    for resource in found:
-        counts[resource.description] = counts.get(resource.description, 0) + 1
-    seen: Dict[str, int] = {}
-    return [_with_number(resource, counts, seen) for resource in found]
-
-
-def _with_number(resource: Resource, counts: Dict[str, int], seen: Dict[str, int]) -> Resource:
-    text = resource.description
-    if counts[text] == 1 or resource.kind == "async-future":
-        return resource
-    seen[text] = seen.get(text, 0) + 1
-    return changed(resource, description=f"{text} #{seen[text]}")

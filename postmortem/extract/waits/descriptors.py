@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import Any, Dict, Literal, NamedTuple, Optional, Set, Tuple
 
 from ..recorded.connections import Connections
@@ -97,6 +98,13 @@ class Descriptors:
         rows = self.connections.special(self.pid, fd).get("watches")
         return tuple(row[0] for row in rows if isinstance(row, list) and row) if isinstance(rows, list) else ()
 
+    @cached_property
+    def _routes(self) -> Set[Tuple[str, str]]:
+        """Return the (local, remote) addresses of the tree's connected sockets."""
+        rows = (row for row in self._sockets.values() if isinstance(row, dict))
+        routes = ((row.get("local"), row.get("remote")) for row in rows)
+        return {(local, remote) for local, remote in routes if isinstance(local, str) and isinstance(remote, str)}
+
     def _special(self, fd: int, target: str) -> Descriptor:
         """Return a descriptor that is no file, from its link and fdinfo."""
         told = self.connections.special(self.pid, fd)
@@ -122,10 +130,7 @@ class Descriptors:
         accepted = port in self._listening if self._listening is not None and proto.startswith("tcp") and port else None
         peer = None
         if proto.startswith("tcp") and isinstance(local, str) and isinstance(remote, str):
-            peer = any(
-                isinstance(other, dict) and other.get("local") == remote and other.get("remote") == local
-                for other in self._sockets.values()
-            )
+            peer = (remote, local) in self._routes
         return Descriptor(
             "socket",
             target,

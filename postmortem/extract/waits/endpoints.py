@@ -5,6 +5,7 @@ A resource states the holders of the other end, how full it is, and whether noth
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Dict, List, Literal, NamedTuple, Optional, Sequence, Tuple
 
 from ...evidence import End, Resource, Wait, Waker
@@ -37,6 +38,10 @@ class _Side(NamedTuple):
     closed: Optional[bool]
     because: Tuple[str, ...]
 
+    def added_to(self, resource: Resource) -> Resource:
+        """Return a resource with this other side."""
+        return changed(resource, ends=self.ends, wakers=self.wakers, closed=self.closed, because=self.because)
+
 
 class DescriptorBook:
     """A collector of waits for descriptors.
@@ -49,6 +54,8 @@ class DescriptorBook:
         self._known = descriptors.connections if descriptors else Connections({}, {})
         self._pid = descriptors.pid if descriptors else 0
         self._ids: Dict[Tuple[EndpointKind, object], str] = {}  # (kind, noted value) → id
+        self._kinds: Dict[str, EndpointKind] = {}  # by id
+        self._counts: Counter[EndpointKind] = Counter()
         self._waiters: Dict[str, List[int]] = {}
         self._parts: Dict[str, Tuple[str, ...]] = {}  # id of a wait for several → ids of its parts
 
@@ -63,8 +70,7 @@ class DescriptorBook:
 
     def sockets(self, resources: Sequence[str]) -> Tuple[str, ...]:
         """Return the resources that are sockets, in the given order."""
-        found = {ident for (kind, _what), ident in self._ids.items() if kind == "socket"}
-        return tuple(ident for ident in resources if ident in found)
+        return tuple(ident for ident in resources if self._kinds.get(ident) == "socket")
 
     def awaited(self, wait: Wait, call: SystemCall, memory: Memory, tid: int) -> Optional[str]:
         """Return the id of the resource that a system call waits for; None if it has none or is unknown."""
@@ -127,8 +133,9 @@ class DescriptorBook:
 
     def _note(self, kind: EndpointKind, what: object, tid: Optional[int]) -> str:
         if (kind, what) not in self._ids:
-            number = 1 + sum(1 for other, _what in self._ids if other == kind)
-            self._ids[kind, what] = f"{kind}-{number}"
+            self._counts[kind] += 1
+            self._ids[kind, what] = f"{kind}-{self._counts[kind]}"
+            self._kinds[self._ids[kind, what]] = kind
         ident = self._ids[kind, what]
         waiters = self._waiters.setdefault(ident, [])
         if tid is not None and tid not in waiters:
@@ -163,19 +170,15 @@ class DescriptorBook:
         others = tuple(e for e in ends if mode is not None and (e.mode == "rw" or e.mode != mode))
         side = self._side(what.target, ends, others, mode)
         fill = self._known.fill(what.name)
-        because = list(side.because)
         if fill is not None and fill.after is not None and fill.after != fill.bytes:
-            because.append(
+            moves = (
                 f"it held {fill.bytes} bytes before the capture stopped the program and {fill.after} after: it moves"
             )
+            side = side._replace(because=(*side.because, moves))
         return changed(
-            plain,
+            side.added_to(plain),
             description=f"{self._named(fd, 'pipe', mode, others)} (descriptor {fd})",
             key=what.key,
-            ends=side.ends,
-            wakers=side.wakers,
-            closed=side.closed,
-            because=tuple(because),
             value=fill.bytes if fill else None,
             limit=fill.capacity if fill else None,
             state=self._writers(mode, others),
@@ -192,7 +195,7 @@ class DescriptorBook:
             if theirs:
                 description = self._named(fd, f"socket {where}".rstrip(), None, theirs)
         return changed(
-            plain,
+            side.added_to(plain),
             description=f"{description} (descriptor {fd})",
             key=what.key,
             local=what.local,
@@ -200,10 +203,6 @@ class DescriptorBook:
             accepted=what.accepted,
             listening=what.listening,
             peer_in_tree=any(end.in_tree for end in theirs) if theirs else what.peer_in_tree,
-            ends=side.ends,
-            wakers=side.wakers,
-            closed=side.closed,
-            because=side.because,
             state=what.state,
             received=what.received,
             unsent=what.unsent,

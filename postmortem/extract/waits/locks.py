@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from ...cpython.frames.frame import Frame
@@ -21,6 +20,7 @@ from ..ownership.ownership import Ownership, plain
 from ..ownership.pools import Pools
 from ..ownership.threadholders import Holdings, Wanted
 from ..process.context import PythonContext
+from .numbering import numbered
 from .primitives import Primitives
 from .threadwaits import FutexFacts
 
@@ -175,14 +175,7 @@ class LockBook:
         found = [self._resource(address, ident) for address, ident in self._waits.ids.items()]
         holders = {thing: tuple(map(self._waker, several)) for thing, several in self._holdings.permits.items()}
         found += self._primitives.resources(holders)
-        alike = Counter(r.description for r in found)
-        seen: Dict[str, int] = {}
-        for i, resource in enumerate(found):
-            name = resource.description
-            seen[name] = seen.get(name, 0) + 1
-            if alike[name] > 1:
-                found[i] = changed(resource, description=f"{name} #{seen[name]}")
-        return tuple(found)
+        return tuple(numbered(found))
 
     def _waker(self, ownership: Ownership) -> Waker:
         return Waker("holder", ownership.basis, tid=ownership.agent, frame=ownership.place(self._shown))

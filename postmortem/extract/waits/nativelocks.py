@@ -19,6 +19,7 @@ from ...memory import ElfCore
 from ...memory.symbols import function_at
 from ..ownership.ownership import Ownership
 from ..process.threadtable import ThreadTable
+from .numbering import numbered
 
 #: NativeWait.kind → (Wait.kind, Resource.kind)
 _KINDS: Dict[NativeKind, Tuple[WaitKind, ResourceKind]] = {
@@ -177,14 +178,7 @@ class NativeLocks:
 
     def resources(self) -> Tuple[Resource, ...]:
         """Return all native locks in the order found; those with equal descriptions are numbered."""
-        found = [self._resource(known) for known in self._known.values()]
-        names = [resource.description for resource in found]
-        return tuple(
-            changed(r, description=f"{r.description} #{names[:i].count(r.description) + 1}")
-            if names.count(r.description) > 1
-            else r
-            for i, r in enumerate(found)
-        )
+        return tuple(numbered([self._resource(known) for known in self._known.values()]))
 
     def _resource(self, known: _Known) -> Resource:
         found = known.found

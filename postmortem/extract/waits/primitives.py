@@ -214,10 +214,8 @@ class Primitives:
         several = self._several(draft.address)
         facts = self._pools.future(draft.address) if several is None else self._pools.several(several)
         name = self.name(draft.address, draft.users) if several is None and not facts.wakers else None
-        what = facts.what.replace("Future", f"Future {name}", 1) if name else facts.what
-        return changed(
-            blank, description=what, state=facts.state, wakers=facts.wakers, closed=facts.closed, because=facts.because
-        )
+        facts = facts._replace(what=facts.what.replace("Future", f"Future {name}", 1)) if name else facts
+        return facts.added_to(blank)
 
     def _several(self, address: int) -> Optional[List[int]]:
         """Return the futures of a set; None if the object is a future itself."""

@@ -1,9 +1,8 @@
-"""What bounds a task's wait, and how resources are told apart."""
+"""What bounds a task's wait, and primitives in words."""
 
 from __future__ import annotations
 
-from postmortem.evidence import Resource
-from postmortem.extract.waits.awaits import _bounded, numbered
+from postmortem.extract.waits.awaits import _bounded
 from postmortem.frameworks.asyncio.awaiting import Awaited
 from postmortem.frameworks.asyncio.primitives import Primitive, describe
 
@@ -31,15 +30,6 @@ def test_wait_for_bounds_the_task_that_it_made() -> None:
     found = {1: Awaited("task", tasks=[2], passes_on=True, timed=True), 2: Awaited("tasks", tasks=[1], passes_on=True)}
     assert _bounded(found, set(), {}) == {1, 2}  # a circle ends
     assert _bounded({1: Awaited("task", tasks=[2], timed=True)}, set(), {}) == set()
-
-
-def test_what_is_called_alike_is_numbered() -> None:
-    """Except futures: thousands come from one line."""
-    names = ("asyncio.Lock a", "asyncio.Lock a", "asyncio.Lock b")
-    found = numbered([Resource(str(n), "async-lock", name) for n, name in enumerate(names)])
-    assert [r.description for r in found] == ["asyncio.Lock a #1", "asyncio.Lock a #2", "asyncio.Lock b"]
-    futures = [Resource(str(n), "async-future", "Future x") for n in range(2)]
-    assert numbered(futures) == futures
 
 
 def test_states_in_words() -> None:
