@@ -42,7 +42,20 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def capture(folder: Path, source: str, python: Union[str, Interpreter] = sys.executable, **env: str) -> Dict[str, Any]:
     """The report.json of a program that a capture ended soon."""
     (folder / "program.py").write_text(source)
-    words = ("capture", "-t", "0.7", "--observe", "0.1", "-o", "bundle", "--", os.fspath(python), "program.py")
+    words = (
+        "capture",
+        "-t",
+        "100",
+        "--stall",
+        "0.7",
+        "--observe",
+        "0.1",
+        "-o",
+        "bundle",
+        "--",
+        os.fspath(python),
+        "program.py",
+    )
     done = postmortem(*words, cwd=folder, env=env)
     assert done.returncode == 124, done.stderr
     return report(folder / "bundle")
@@ -179,7 +192,7 @@ def check_columns(found: Dict[str, Any], report_lines: List[str], version: Tuple
 def test_capture_with_locals(tmp_path: Path) -> None:
     """`capture --locals` keeps them in the bundle, where another machine finds them."""
     (tmp_path / "program.py").write_text(KEEPS)
-    words = ("capture", "-t", "0.7", "--locals", "-o", "bundle", "--", "python3", "program.py")
+    words = ("capture", "-t", "100", "--stall", "0.7", "--locals", "-o", "bundle", "--", "python3", "program.py")
     assert postmortem(*words, cwd=tmp_path).returncode == 124
     frames = threads_of(report(tmp_path / "bundle"))["serve"]["python"]
     serve = next(frame for frame in frames if frame["function"] == "serve")

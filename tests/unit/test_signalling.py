@@ -1,6 +1,6 @@
 """Signals to a process that is still the one that was meant, on every way that a kernel offers."""
 
-from __future__ import annotations
+from __future__ import gc
 
 import errno
 import os
@@ -91,6 +91,7 @@ def test_who_ends_after_it_was_looked_at(
 
 def test_no_descriptor_is_left_open(way: str, child: subprocess.Popen[bytes]) -> None:
     """A tree may have thousands of processes."""
+    gc.collect()  # files of earlier tests
     before = sorted(os.listdir("/proc/self/fd"))
     start = signalling.begun(child.pid)
     assert start is not None

@@ -1,6 +1,6 @@
 """The life of a gdb process: with a stand-in for gdb that writes, hangs, crashes and forks as told."""
 
-from __future__ import annotations
+from __future__ import gc
 
 import contextlib
 import os
@@ -374,6 +374,7 @@ def test_a_core_by_its_descriptor_is_what_gdb_reads(gdb: Make, core: Path) -> No
 
 def test_several_cores_by_their_descriptors(gdb: Make, several: List[Path]) -> None:
     """Each is opened by its own, and its stacks are found under its path; nothing stays open."""
+    gc.collect()  # files of earlier tests
     before = sorted(os.listdir("/proc/self/fd"))
     for number, path in enumerate(several):
         path.write_text(f"{number}")

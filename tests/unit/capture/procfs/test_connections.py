@@ -1,6 +1,6 @@
 """What ties descriptors together: pipes, socket pairs, locks and special files of this very process."""
 
-from __future__ import annotations
+from __future__ import gc
 
 import fcntl
 import os
@@ -48,6 +48,7 @@ def test_the_kernel_says_when_nobody_can_write_any_more() -> None:
     """An end without another side is alone, whoever might be hidden from us; asking leaves nothing open."""
     reading, writing = os.pipe()
     os.close(writing)
+    gc.collect()  # files of earlier tests
     before = sorted(os.listdir("/proc/self/fd"))
     with Pidfds() as pidfds:
         known = fill(pidfds, ME, reading)

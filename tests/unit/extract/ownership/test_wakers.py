@@ -43,7 +43,7 @@ class Answering(Reaches):
         self.answers = answers
         self.asked: List[str] = []
 
-    def _walked(self, referrers: object, wanted: Sequence[Resource], names: object, until: float) -> Dict[str, Reach]:
+    def _walked(self, referrers: object, wanted: Sequence[Resource], until: float) -> Dict[str, Reach]:
         self.asked += [resource.id for resource in wanted]
         return self.answers
 
