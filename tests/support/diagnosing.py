@@ -53,22 +53,8 @@ def capture(
 ) -> Dict[str, Any]:
     """Return the report.json of a program that a capture ended, after a short look: what it does in time is not the question."""
     (folder / "program.py").write_text(source)
-    done = postmortem(
-        "capture",
-        "-t",
-        "100",
-        "--stall",
-        seconds,
-        "--observe",
-        "0.3",
-        "-o",
-        "bundle",
-        "--",
-        python,
-        "program.py",
-        cwd=folder,
-        env=env,
-    )
+    words = ("capture", "-t", "100", "--stall", seconds, "--observe", "0.3", "-o", "bundle", "--", python, "program.py")
+    done = postmortem(*words, cwd=folder, env=env)
     assert done.returncode == 124, done.stderr
     return report(folder / "bundle")
 

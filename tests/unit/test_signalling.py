@@ -1,8 +1,9 @@
 """Signals to a process that is still the one that was meant, on every way that a kernel offers."""
 
-from __future__ import gc
+from __future__ import annotations
 
 import errno
+import gc
 import os
 import signal
 import subprocess

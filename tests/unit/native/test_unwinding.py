@@ -1,8 +1,9 @@
 """The life of a gdb process: with a stand-in for gdb that writes, hangs, crashes and forks as told."""
 
-from __future__ import gc
+from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import subprocess
 import sys

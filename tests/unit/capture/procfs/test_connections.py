@@ -1,8 +1,9 @@
 """What ties descriptors together: pipes, socket pairs, locks and special files of this very process."""
 
-from __future__ import gc
+from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import pty
 import select
