@@ -269,9 +269,10 @@ def _from_bundle(bundle: Bundle, how: How, until: Optional[float] = None) -> Evi
 def classified(found: Evidence) -> Tuple[Evidence, Diagnosis]:
     """Evidence with its diagnosis; how long that took is noted."""
     from .classify.engine import classify  # noqa: PLC0415 - gdb starts sooner without the patterns
+    from .report.phrases.findings import in_words  # noqa: PLC0415
 
     began = time.monotonic()
-    diagnosis = classify(found)
+    diagnosis = in_words(classify(found), found)
     timings = evidence.replace(found.timings, classify_s=round(time.monotonic() - began, 4))
     return evidence.replace(found, timings=timings), diagnosis
 

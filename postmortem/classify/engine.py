@@ -18,8 +18,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Set, Tuple
 
-from ..evidence import Evidence, replace
-from ..findings import CONFIDENCES, Abstained, Diagnosis, Finding, RuledOut
+from ..evidence import Evidence
+from ..findings import CONFIDENCES, Found, Missing, Outcome, Refuted, Template
 from . import patterns as _patterns
 from .facts.fixed_in import fixes
 from .facts.suspended import unless_held
@@ -33,6 +33,8 @@ _RULED_OUT = 3
 _MOST_MATCHES = 300
 #: Most victims of all findings together, the leading findings' first; and least number kept for each finding.
 _MOST_VICTIMS, _FEW_VICTIMS = 20_000, 20
+_MORE = Template("{count} more suffer from it")
+_LIKEWISE = Template("likewise {count} times more")
 
 
 @dataclass(frozen=True)
@@ -72,12 +74,12 @@ def all_patterns() -> List[Rule]:
     return list(_rules)
 
 
-def classify(evidence: Evidence) -> Diagnosis:
+def classify(evidence: Evidence) -> Outcome:
     """Diagnose evidence. A pure function: equal evidence gives an equal diagnosis."""
     view = View(evidence)
     matches: List[Tuple[Pattern, Match]] = []
-    abstained: List[Abstained] = []
-    ruled_out: List[RuledOut] = []
+    abstained: List[Missing] = []
+    ruled_out: List[Refuted] = []
     for rule in all_patterns():
         found = 0
         for answer in rule.match(view):
@@ -87,13 +89,13 @@ def classify(evidence: Evidence) -> Diagnosis:
                 if found == _MOST_MATCHES:
                     break
             elif isinstance(answer, No):
-                ruled_out.append(RuledOut(rule.id, answer.because))
+                ruled_out.append(Refuted(rule.id, answer.because))
             elif isinstance(answer, CannotTell):
-                abstained.append(Abstained(rule.id, answer.missing))
+                abstained.append(Missing(rule.id, answer.missing))
     matches = [(pattern, unless_held(view, pattern.id, match)) for pattern, match in matches]
     findings = _shortened([_finding(evidence, pattern, match, matches) for pattern, match in _ranked(matches)])
     leading = findings[0] if findings else None
-    return Diagnosis(
+    return Outcome(
         verdict=leading.pattern if leading else None,
         signature=signature(evidence, leading),
         findings=tuple(findings),
@@ -102,43 +104,43 @@ def classify(evidence: Evidence) -> Diagnosis:
     )
 
 
-def _shortened(findings: List[Finding]) -> List[Finding]:
+def _shortened(findings: List[Found]) -> List[Found]:
     """Limit the victims of all findings together; those of the leading findings are kept."""
     left, found = _MOST_VICTIMS, []
     for finding in findings:
         most = max(_FEW_VICTIMS, left)
         more = len(finding.victims) - most
-        told = (*finding.evidence, *((f"{more} more suffer from it",) if more > 0 else ()))
-        found.append(replace(finding, victims=finding.victims[:most], evidence=told) if more > 0 else finding)
+        told = (*finding.evidence, *((_MORE(count=more),) if more > 0 else ()))
+        found.append(finding._replace(victims=finding.victims[:most], evidence=told) if more > 0 else finding)
         left -= min(most, len(finding.victims))
     return found
 
 
-def _few_of_each(ruled_out: List[RuledOut]) -> Tuple[RuledOut, ...]:
+def _few_of_each(ruled_out: List[Refuted]) -> Tuple[Refuted, ...]:
     """Limit the reasons kept for each pattern that is ruled out, and count the others."""
-    alike: Dict[str, List[RuledOut]] = {}
+    alike: Dict[str, List[Refuted]] = {}
     for item in dict.fromkeys(ruled_out):
         alike.setdefault(item.pattern, []).append(item)
-    kept: List[RuledOut] = []
+    kept: List[Refuted] = []
     for pattern, items in alike.items():
         shown = items if len(items) <= _RULED_OUT + 1 else items[:_RULED_OUT]
         kept += shown
         if len(shown) < len(items):
-            kept.append(RuledOut(pattern, f"likewise {len(items) - len(shown)} times more"))
+            kept.append(Refuted(pattern, _LIKEWISE(count=len(items) - len(shown))))
     return tuple(kept)
 
 
-def _finding(evidence: Evidence, pattern: Pattern, match: Match, others: List[Tuple[Pattern, Match]]) -> Finding:
+def _finding(evidence: Evidence, pattern: Pattern, match: Match, others: List[Tuple[Pattern, Match]]) -> Found:
     """Return a match as a finding, with the pattern's texts and the upgrades that fix it."""
     cause = match.cause_pid if match.cause_pid is not None else match.pid
     present = {p.id for p, m in others if m.pid == cause and m is not match}
     fixed = fixes(evidence, pattern.id, match.culprits, match.victims)
-    return Finding(
+    return Found(
         pattern=pattern.id,
         confidence=match.confidence,
         summary=match.summary,
         explanation=pattern.explanation,
-        remedy=" ".join([match.remedy or pattern.remedy, *(row.advice for row in fixed)]),
+        remedy=(match.remedy or pattern.remedy, *(row.advice for row in fixed)),
         references=(*pattern.references, *(row.reference for row in fixed)),
         because_of=tuple(
             sorted(present) if match.because_of == ANYTHING else (p for p in match.because_of if p in present)

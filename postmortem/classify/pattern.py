@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Callable, Iterator, Optional, Tuple, Union
 
 from ..findings import Confidence, Culprit, Victim
+from ..findings.found import Said
 from .facts.view import View
 
 
@@ -35,11 +36,11 @@ class Match:
     """The answer that the pattern applies: texts, lines to change, threads affected."""
 
     confidence: Confidence
-    summary: str
-    evidence: Tuple[str, ...]
+    summary: Said
+    evidence: Tuple[Said, ...]
     culprits: Tuple[Culprit, ...] = ()
     victims: Tuple[Victim, ...] = ()
-    remedy: Optional[str] = None  # replaces the pattern's, if the case allows a better one
+    remedy: Optional[Said] = None  # replaces the pattern's, if the case allows a better one
     because_of: Tuple[str, ...] = ()  # patterns that cause it, if they match in `cause_pid`, too
     pid: Optional[int] = None  # the process concerned
     cause_pid: Optional[int] = None  # None: the same process
@@ -49,14 +50,14 @@ class Match:
 class No:
     """The answer that a fact contradicts the pattern."""
 
-    because: str  # the fact, for the reader: "no lock cycle among 14 threads"
+    because: Said  # the fact, for the reader: "no lock cycle among 14 threads"
 
 
 @dataclass(frozen=True)
 class CannotTell:
     """The answer that evidence is missing."""
 
-    missing: Tuple[str, ...]  # the evidence that would decide it
+    missing: Tuple[Said, ...]  # the evidence that would decide it
 
 
 Answer = Union[Match, No, CannotTell]

@@ -24,7 +24,7 @@ from functools import lru_cache
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from ..evidence import Evidence, Process, PythonFrame, Thread
-from ..findings import Culprit, Finding
+from ..findings import Culprit, Found
 from .facts.knowledge import is_library, is_stdlib
 
 VERSION = "2"
@@ -53,7 +53,7 @@ _PASSING = (
 _PACKAGE_FILES = ("__init__.py", "__main__.py")
 
 
-def signature(evidence: Evidence, leading: Optional[Finding]) -> str:
+def signature(evidence: Evidence, leading: Optional[Found]) -> str:
     """Return ``gil-thrash-2-5f3a9c0d2b71``, from the pattern and its places.
 
     For an unrecognised hang the places are those of main threads and tasks.
@@ -66,7 +66,7 @@ def signature(evidence: Evidence, leading: Optional[Finding]) -> str:
     return f"{name}-{VERSION}-{hashlib.sha256(text.encode('utf-8', 'backslashreplace')).hexdigest()[:12]}"
 
 
-def _to_change(evidence: Evidence, finding: Finding) -> List[str]:
+def _to_change(evidence: Evidence, finding: Found) -> List[str]:
     """Return the places of a finding: functions of culprits, else native files and the functions where victims wait."""
     threads: Dict[Tuple[int, Optional[int]], Thread] = {
         (p.pid, t.tid): t for p in evidence.processes for t in p.threads

@@ -11,12 +11,12 @@ import pytest
 
 from postmortem import evidence as ev
 from postmortem import findings as fi
-from postmortem.classify.engine import classify
 from postmortem.report.html import page as html
 from tests.corpora.cases import ROOT
 from tests.support.crowds import crowd, thrashing
 from tests.support.samples import BAD_IN_HTML, hostile
 
+from ..support.diagnosed import classify
 from ..support.required import lacking
 
 FLAGS = (

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from postmortem import evidence as ev
-from postmortem.classify.engine import classify
+from ..support.diagnosed import classify
 
 from . import measured
 from .cases import Case, all_cases

@@ -7,7 +7,7 @@ from typing import List
 import pytest
 
 from postmortem import evidence as ev
-from postmortem.classify.engine import classify
+from ..support.diagnosed import classify
 from postmortem.findings import Confidence, Culprit, Diagnosis, Finding
 
 from .cases import ROOT, Case, all_cases

@@ -10,7 +10,7 @@ from typing import Any, Dict, FrozenSet, List, Set, Tuple
 import pytest
 
 from postmortem import evidence as ev
-from postmortem.classify.engine import classify
+from ..support.diagnosed import classify
 from postmortem.classify.signature import stable_file
 from postmortem.findings import Diagnosis
 

@@ -9,11 +9,11 @@ from typing import Any, Dict
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import Process, Resource, Thread
 from postmortem.extract.assemble.cores import from_core
 
 from ..support import required
+from ..support.diagnosed import classify
 from ..support.interpreters import Program, matrix
 from ..support.takingcores import kernel_core
 

@@ -8,12 +8,12 @@ from typing import Dict, List
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence, Process
 from postmortem.findings import Finding
 from tests.support.bundles import evidence_of
 
 from ..support.capturing import finished, start
+from ..support.diagnosed import classify
 from ..support.interpreters import Program, kinds
 
 pytestmark = pytest.mark.live

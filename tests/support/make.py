@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import (
     Counters,
     Evidence,
@@ -24,6 +23,8 @@ from postmortem.evidence import (
     Wait,
 )
 from postmortem.evidence.vocabulary import OwnerBasis, ResourceKind, TriggerKind
+
+from .diagnosed import classify
 
 LIB = "/usr/lib/python3.12"
 APP = "/app/service.py"

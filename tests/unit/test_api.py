@@ -13,10 +13,10 @@ import pytest
 import postmortem
 from postmortem import errors, evidence
 from postmortem.bundle import Bundle
-from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence
 from postmortem.findings import Diagnosis
 
+from ..support.diagnosed import classify
 from ..support.samples import sleeper, thrash
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from ...evidence import Evidence, Process, PythonFrame, Thread
-from ...findings import Confidence, Culprit, Victim
+from ...findings import Confidence, Culprit, Template, Text, ThreadName, Victim
 from ...waitgraph import WAKES, Agent, Cycle, Edge, WaitGraph, graph_of, thread_label
 from . import knowledge
 
@@ -15,6 +15,9 @@ BUSY_SHARE = 0.3
 COMPUTING_SHARE = 0.8
 #: CPU in cores, and wake-ups per second: above either a thread makes progress; neither idling nor a heartbeat uses as much.
 WORKS_SHARE, WORKS_WAKES = 0.01, 20
+
+
+_GIVES_UP = Template("{agents} gives up when its time limit is over, which opens the circle")
 
 
 class View:
@@ -151,14 +154,10 @@ class View:
             return "possible"
         return "proven" if self.graph.proves(cycle) else "likely"
 
-    def limits(self, cycle: Cycle) -> List[str]:
-        """Return a sentence naming the agents of a cycle whose waits have a timeout, if any."""
-        limited = [self.graph.label(edge.waiter) for edge in cycle.edges if edge.endless is False]
-        return (
-            [f"{', '.join(limited[:3])} gives up when its time limit is over, which opens the circle"]
-            if limited
-            else []
-        )
+    def limits(self, cycle: Cycle) -> List[Text]:
+        """Return a text naming the agents of a cycle whose waits have a timeout, if any."""
+        limited = [edge.waiter for edge in cycle.edges if edge.endless is False]
+        return [_GIVES_UP(agents=tuple(limited[:3]))] if limited else []
 
     def kept(self, agent: Agent) -> List[PythonFrame]:
         """Return the frames in which a thread acquired locks that others wait for."""
@@ -284,6 +283,11 @@ def _idle_depth(frames: Sequence[PythonFrame]) -> int:
 
 #: The name of a thread in sentences.
 label = thread_label
+
+
+def named(thread: Thread) -> ThreadName:
+    """Return a thread as the slot of a text."""
+    return ThreadName(thread.tid, thread.name)
 
 
 def is_python(process: Process) -> bool:

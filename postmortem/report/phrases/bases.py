@@ -12,6 +12,14 @@ class _Words(NamedTuple):
     in_chain: str = ""  # in a link of a wait chain; empty for the usual basis
 
 
+#: In a sentence of a finding.
+_KNOWN: Dict[WakerBasis, str] = {
+    "recorded": "as the lock itself records",
+    "with-slot": "as its `with` statement in progress shows",
+    "inferred": "inferred from the source code",
+    "kernel": "as the kernel records",
+    "memory": "found in memory",
+}
 _WORDS: Dict[WakerBasis, _Words] = {
     "recorded": _Words("the lock's own record"),
     "with-slot": _Words("read from the holder's `with` statement", "read from its `with`"),
@@ -27,6 +35,11 @@ def after_holder(basis: Optional[OwnerBasis]) -> str:
 def in_chain(basis: WakerBasis) -> str:
     """Return `` (inferred from the code)`` or the like; "" for what a lock or the kernel records."""
     return _bracketed(_WORDS[basis].in_chain) if basis in _WORDS else ""
+
+
+def known(basis: Optional[WakerBasis]) -> str:
+    """Return how a holder or waker is known, as a clause of a sentence."""
+    return _KNOWN[basis] if basis is not None else "it is not known from where"
 
 
 def of_crash(basis: Optional[CrashBasis]) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from postmortem.classify.engine import all_patterns, classify
+from postmortem.classify.engine import all_patterns
 from postmortem.classify.pattern import ANYTHING
 from postmortem.evidence import Pool, decode, encode, replace
 from postmortem.evidence.vocabulary import PoolKind
 
+from ...support.diagnosed import classify
 from ...support.make import APP, evidence, found, frame, polling, process, thread, two_locks
 
 

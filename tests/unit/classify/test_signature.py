@@ -6,11 +6,11 @@ from typing import Any, Optional, Tuple
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.classify.signature import VERSION, signature, stable_file
 from postmortem.evidence import Evidence, PythonFrame, Task, replace
-from postmortem.findings import Culprit, Finding, Victim
+from postmortem.findings import Culprit, Found, Victim
 
+from ...support.diagnosed import classify
 from ...support.make import APP, LIB, evidence, frame, process, samples, stack, thread, two_locks
 
 
@@ -18,8 +18,8 @@ def culprit(file: str = APP, function: str = "f", line: int = 1, **known: Any) -
     return Culprit(known.pop("pid", 1), known.pop("tid", 1), known.pop("task", None), file, line, function)
 
 
-def finding(*culprits: Culprit, pattern: str = "lock-order-deadlock", **known: Any) -> Finding:
-    return Finding(pattern, "proven", "s", "e", "r", culprits=culprits, **known)
+def finding(*culprits: Culprit, pattern: str = "lock-order-deadlock", **known: Any) -> Found:
+    return Found(pattern, "proven", "s", "e", ("r",), culprits=culprits, **known)
 
 
 def of(*culprits: Culprit, known: Optional[Evidence] = None, **more: Any) -> str:

@@ -10,11 +10,11 @@ import pytest
 
 from postmortem import evidence as ev
 from postmortem import report
-from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence
 from postmortem.findings import Diagnosis
 from tests.corpora.cases import all_cases
 
+from ...support.diagnosed import classify
 from .validators import check, constrained_keys, schema, thinned
 
 Diagnosed = List[Tuple[str, Evidence, Diagnosis]]

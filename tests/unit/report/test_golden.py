@@ -14,10 +14,11 @@ import pytest
 
 from postmortem import evidence as ev
 from postmortem import report
-from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence
 from postmortem.findings import Diagnosis
 from tests.corpora.cases import ROOT
+
+from ...support.diagnosed import classify
 
 GOLDEN = Path(__file__).parent / "golden"
 #: A proof with a window, one from a core, nothing recognised, two processes.

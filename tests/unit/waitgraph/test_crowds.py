@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, Mapping, Sequence
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence, Process, PythonInfo, Resource, Thread, Trigger, Wait, Waker
 from postmortem.waitgraph import Agent, Edge, WaitGraph
 from postmortem.waitgraph.graph import FEW_REASONS, MOST_REASONS
 from postmortem.waitgraph.liveness import movers
+
+from ...support.diagnosed import classify
 
 COUNT = 400
 

@@ -74,7 +74,7 @@ def _circle(view: View, cycle: Cycle) -> Match:
         fact, places = _link(view, edge, after)
         facts.append(fact)
         culprits += places
-    facts += view.limits(cycle)
+    facts += view.limits(cycle)  # type: ignore[arg-type]
     behind = view.graph.behind(frozenset(cycle.agents))
     if behind:
         facts.append(f"{plural(len(behind), 'other')} {do(len(behind), 'wait')} behind them")

@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import FrozenSet, Iterator, List, Optional, Tuple
 
 from ....evidence.vocabulary import ResourceKind
-from ....findings import Culprit
-from ....waitgraph import Cycle, Edge, known_from
-from ...facts.knowledge import own_frame, short
-from ...facts.view import View, do, plural
+from ....findings import Culprit, Template, Text
+from ....waitgraph import Cycle, Edge
+from ...facts.knowledge import own_frame
+from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
@@ -54,10 +54,24 @@ _PYTHON: FrozenSet[ResourceKind] = frozenset(
     ("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock")
 )
 _NAMED = 6
-_LOOP_REMEDY = (
+
+_LOOP_REMEDY = Template(
     "Let go of the lock before waiting for work of the event loop, and never block the loop's own thread on a lock that is held "
     "for longer than a moment: use asyncio.Lock there, or take the lock on another thread (asyncio.to_thread)."
 )
+
+
+_SUMMARY = Template(
+    "{count} threads wait for each other in a circle ({agents: → }{more} → back): {things: and }{others}"
+)
+_MORE_AGENTS = Template(" → … {count} more")
+_NO_CIRCLE = Template("no circle of locks among {threads:n thread} of process {pid}")
+_BEHIND = Template("{count:n other thread} {count:v wait} behind them")
+_JOINS = Template("{waiter}{at} waits for the end of {joined}")
+_HELD = Template("{waiter}{at} {verb} {what}, held by {owner}{since} ({basis:known})")
+_OWED = Template("{waiter}{at} {verb} {what}, which only {owner} could end{since} ({basis:known})")
+_AT = Template(" at {frame}")
+_SINCE = Template(", taken at {frame}")
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -68,7 +82,7 @@ def match(view: View) -> Iterator[Answer]:
     for process in view.pythons if not view.graph.cycles else ():
         waits = sum(e.resource is not None and bool(e.named) for t in process.threads for e in view.edges(process, t))
         if waits:
-            yield No(f"no circle of locks among {plural(len(process.threads), 'thread')} of process {process.pid}")
+            yield No(_NO_CIRCLE(threads=len(process.threads), pid=process.pid))
 
 
 def _is_of_locks(cycle: Cycle) -> bool:
@@ -84,7 +98,7 @@ def _is_of_locks(cycle: Cycle) -> bool:
 
 
 def _match(view: View, cycle: Cycle) -> Match:
-    facts: List[str] = []
+    facts: List[Text] = []
     culprits: List[Culprit] = []
     following = [*cycle.edges[1:], cycle.edges[0]]
     for edge, after in zip(cycle.edges, following):
@@ -94,10 +108,10 @@ def _match(view: View, cycle: Cycle) -> Match:
     facts += view.limits(cycle)
     behind = [a for a in view.graph.behind(frozenset(cycle.agents)) if a.tid is not None]
     if behind:
-        facts.append(f"{plural(len(behind), 'other thread')} {do(len(behind), 'wait')} behind them")
+        facts.append(_BEHIND(count=len(behind)))
     return Match(
         confidence=view.certainty(cycle),
-        summary=_summary(view, cycle),
+        summary=_summary(cycle),
         remedy=_remedy(view, cycle),
         evidence=tuple(facts),
         culprits=tuple(dict.fromkeys(culprits)),
@@ -106,40 +120,49 @@ def _match(view: View, cycle: Cycle) -> Match:
     )
 
 
-def _link(view: View, edge: Edge, after: Edge) -> Tuple[str, List[Culprit]]:
-    """Return the sentence for one edge, and its lines: where the lock is wanted, and where its holder acquired it."""
+def _link(view: View, edge: Edge, after: Edge) -> Tuple[Text, List[Culprit]]:
+    """Return the text for one edge, and its lines: where the lock is wanted, and where its holder acquired it."""
     graph = view.graph
     waiter, owner = graph.places.thread(edge.waiter), graph.places.thread(after.waiter)
     frame = own_frame(waiter.python) if waiter is not None else None
-    at = f" at {short(frame)}" if frame else ""
+    at = _AT(frame=frame) if frame else None
     held = next((h for h in owner.holds if h.resource == edge.resource), None) if owner and edge.resource else None
     places = [(edge.waiter.pid, frame, waiter), (after.waiter.pid, held.frame if held else None, owner)]
     found = [view.culprit(view.by_pid[pid], f, t) for pid, f, t in places if f is not None and pid in view.by_pid]
     if edge.kind == "thread":
-        return f"{graph.label(edge.waiter)}{at} waits for the end of {graph.label(after.waiter)}", found
-    since = f", taken at {short(held.frame)}" if held else ""
-    who = graph.label(after.waiter)
-    wants = (
-        f"{edge.verb} {edge.what}, held by {who}{since}"
-        if edge.verb == "wants"
-        else (f"{edge.verb} {edge.what}, which only {who} could end{since}")
+        return _JOINS(waiter=edge.waiter, at=at, joined=after.waiter), found
+    since = _SINCE(frame=held.frame) if held else None
+    told = _HELD if edge.verb == "wants" else _OWED
+    return (
+        told(
+            waiter=edge.waiter,
+            at=at,
+            verb=edge.verb,
+            what=edge.what,
+            owner=after.waiter,
+            since=since,
+            basis=edge.basis,
+        ),
+        found,
     )
-    return f"{graph.label(edge.waiter)}{at} {wants} ({known_from(edge.basis)})", found
 
 
-def _remedy(view: View, cycle: Cycle) -> Optional[str]:
+def _remedy(view: View, cycle: Cycle) -> Optional[Text]:
     """Return another remedy if the cycle includes an event loop's thread and a wait for work of that loop."""
     following = [*cycle.edges[1:], cycle.edges[0]]
     looping = (
         edge.kind == "future" and after.waiter.tid in view.graph.places.by_pid[after.waiter.pid].loop_of
         for edge, after in zip(cycle.edges, following)
     )
-    return _LOOP_REMEDY if any(looping) else None
+    return _LOOP_REMEDY() if any(looping) else None
 
 
-def _summary(view: View, cycle: Cycle) -> str:
-    names = " → ".join(view.graph.label(agent) for agent in cycle.agents[:_NAMED])
-    names += f" → … {len(cycle.agents) - _NAMED} more" if len(cycle.agents) > _NAMED else ""
-    what = " and ".join(dict.fromkeys(edge.what for edge in cycle.edges[:3]))
-    more = " …" if len(cycle.edges) > 3 else ""
-    return f"{len(cycle.edges)} threads wait for each other in a circle ({names} → back): {what}{more}"
+def _summary(cycle: Cycle) -> Text:
+    left_out = len(cycle.agents) - _NAMED
+    return _SUMMARY(
+        count=len(cycle.edges),
+        agents=cycle.agents[:_NAMED],
+        more=_MORE_AGENTS(count=left_out) if left_out > 0 else None,
+        things=tuple(dict.fromkeys(edge.what for edge in cycle.edges[:3])),
+        others=" …" if len(cycle.edges) > 3 else None,
+    )

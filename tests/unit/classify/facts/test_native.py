@@ -6,12 +6,12 @@ from typing import Optional, Tuple
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.classify.facts import native
 from postmortem.evidence import Frame, Gil, NativeFrame, Process, Resource, Thread, Wait
 from postmortem.evidence import replace as changed
 from postmortem.evidence.vocabulary import OwnerBasis
 
+from ....support.diagnosed import classify
 from ....support.make import counters, evidence, frame, lock, locked, process, samples, stack, thread, verdict
 
 LIBC, UNITS, PYTHON = "/lib/x86_64-linux-gnu/libc.so.6", "/app/_units.so", "/usr/bin/python3.12"

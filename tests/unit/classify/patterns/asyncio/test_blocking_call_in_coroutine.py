@@ -6,10 +6,10 @@ from typing import Any, Optional, Tuple
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import Backlog, Calling, Evidence, Loop, PythonFrame, Resource, Task, Thread, Wait
 from postmortem.evidence import replace as changed
 
+from .....support.diagnosed import classify
 from .....support.make import (
     counters,
     evidence,

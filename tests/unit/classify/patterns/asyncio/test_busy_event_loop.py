@@ -6,10 +6,10 @@ from typing import Any, Dict, Tuple
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence, Loop, Process, PythonFrame, Task
 from postmortem.evidence import replace as changed
 
+from .....support.diagnosed import classify
 from .....support.make import (
     counters,
     evidence,

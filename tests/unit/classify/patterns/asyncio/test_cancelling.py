@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence, Loop, Task
 
+from .....support.diagnosed import classify
 from .....support.make import counters, evidence, found, frame, lines, process, samples, stack, thread
 
 ANYIO = "/v/lib/python3.12/site-packages/anyio/_backends/_asyncio.py"

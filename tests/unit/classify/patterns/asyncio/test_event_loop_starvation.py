@@ -6,10 +6,10 @@ from typing import Any, Dict, Optional
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence, Task
 from postmortem.evidence import replace as changed
 
+from .....support.diagnosed import classify
 from .....support.make import counters, evidence, found, frame, lines, loop, poller, process, samples, stack, thread
 
 TURN = stack("asyncio.events._run", "asyncio.base_events._run_once", "asyncio.base_events.run_forever")

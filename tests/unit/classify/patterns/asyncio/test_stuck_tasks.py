@@ -6,7 +6,6 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import (
     End,
     Evidence,
@@ -23,6 +22,7 @@ from postmortem.evidence import (
 )
 from postmortem.evidence.vocabulary import TaskWaitKind
 
+from .....support.diagnosed import classify
 from .....support.make import counters, evidence, found, frame, lines, process, stack, thread
 
 RESTS = Wait("event-loop", "epoll_wait", endless=True)

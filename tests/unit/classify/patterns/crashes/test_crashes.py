@@ -7,7 +7,6 @@ from typing import Any, Optional, Tuple
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.classify.facts.view import View
 from postmortem.classify.patterns.crashes.crashing import crashes as crashes_of
 from postmortem.classify.patterns.crashes.crashing import kind
@@ -27,6 +26,7 @@ from postmortem.evidence import (
 from postmortem.evidence import replace as changed
 from postmortem.findings import Finding
 
+from .....support.diagnosed import classify
 from .....support.make import evidence, frame, process, thread, two_locks, verdict
 
 LIBC, PYTHON, UNITS = "/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin/python3.12", "/app/_units.so"

@@ -6,10 +6,10 @@ from typing import List, Optional
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence, PythonFrame, Recursion, Wait
 from postmortem.evidence import replace as changed
 
+from .....support.diagnosed import classify
 from .....support.make import counters, evidence, found, frame, lines, process, samples, thread
 
 MAIN = frame("main", 50)

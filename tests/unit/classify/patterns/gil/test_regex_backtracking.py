@@ -6,10 +6,10 @@ from typing import Any, List, Optional
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import Calling, Evidence, NativeFrame, Wait
 from postmortem.evidence import replace as changed
 
+from .....support.diagnosed import classify
 from .....support.make import LIB, counters, evidence, found, frame, lines, process, samples, thread
 
 CALLER = [frame("clean", 22), frame("main", 30)]

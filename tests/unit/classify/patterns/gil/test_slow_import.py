@@ -6,9 +6,9 @@ from typing import Optional, Tuple
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence, PythonFrame, Wait
 
+from .....support.diagnosed import classify
 from .....support.make import counters, evidence, found, frame, lines, process, samples, thread
 
 MACHINERY = PythonFrame("<frozen importlib._bootstrap>", 1007, "_find_and_load")

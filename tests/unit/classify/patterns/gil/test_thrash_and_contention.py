@@ -6,10 +6,10 @@ from typing import Optional
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence, Gil, Interpreter, Process, PythonInfo, Resource, Wait, Waker
 from postmortem.evidence import replace as changed
 
+from .....support.diagnosed import classify
 from .....support.make import (
     APP,
     counters,

@@ -6,7 +6,6 @@ from typing import Dict, List, Optional, Tuple
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import (
     Calling,
     Loop,
@@ -22,6 +21,7 @@ from postmortem.evidence import (
 )
 from postmortem.evidence import replace as changed
 
+from .....support.diagnosed import classify
 from .....support.make import counted, evidence, found, frame, lines, process, stack, thread, verdict
 
 # ---------------------------------------------------------------------- disk-wait

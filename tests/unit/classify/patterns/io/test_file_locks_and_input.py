@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import Calling, End, Evidence, Loop, Process, Resource, Task, TaskWait, Trigger, Wait, Waker
 from postmortem.evidence.vocabulary import EndMode
 
+from .....support.diagnosed import classify
 from .....support.make import counters, evidence, found, frame, stack, thread, verdict
 from .....support.pipes import CHILD, OTHER, PARENT, child, daemon, of, pipe, waits
 

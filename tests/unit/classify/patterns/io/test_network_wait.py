@@ -6,10 +6,10 @@ from typing import Dict
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import Process, Resource, Task, Thread, Wait
 from postmortem.evidence import replace as changed
 
+from .....support.diagnosed import classify
 from .....support.make import (
     IDLE_LOOP,
     RESTING,

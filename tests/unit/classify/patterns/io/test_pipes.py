@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import (
     End,
     Evidence,
@@ -20,6 +19,7 @@ from postmortem.evidence import (
 from postmortem.evidence import replace as changed
 from postmortem.evidence.vocabulary import EndMode
 
+from .....support.diagnosed import classify
 from .....support.make import counters, evidence, found, frame, stack, thread
 from .....support.pipes import CHILD, FULL, OTHER, OUTPUT, PARENT, child, daemon, of, pipe, waits
 

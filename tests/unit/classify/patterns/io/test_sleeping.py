@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import Task, Wait
 from postmortem.evidence import replace as changed
 
+from .....support.diagnosed import classify
 from .....support.make import (
     RESTING,
     counters,

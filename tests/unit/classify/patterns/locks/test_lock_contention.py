@@ -6,13 +6,13 @@ from typing import Optional, Sequence, Tuple
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.classify.facts.view import View
 from postmortem.classify.patterns.locks.lockqueues import queue_of
 from postmortem.evidence import Evidence, PythonFrame, Resource, Task, TaskWait, Wait
 from postmortem.evidence import replace as changed
 from postmortem.evidence.vocabulary import ResourceKind
 
+from .....support.diagnosed import classify
 from .....support.make import counters, evidence, found, frame, held, lines, lock, locked, process, samples, thread
 
 TAKES = [frame("save", 20), frame("work", 30)]

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import NativeFrame, Process, PythonFrame, SignalHandler, Wait
 from postmortem.evidence import replace as changed
 from postmortem.evidence.vocabulary import OwnerBasis, ResourceKind
 
+from .....support.diagnosed import classify
 from .....support.make import evidence, found, frame, held, lines, lock, locked, process, stack, thread, two_locks
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import Loop, Resource, Thread, Wait, Waker
 
+from .....support.diagnosed import classify
 from .....support.make import counters, evidence, found, frame, lines, lock, locked, process, stack, thread, verdict
 
 

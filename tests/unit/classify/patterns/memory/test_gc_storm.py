@@ -6,10 +6,10 @@ from typing import Optional, Tuple
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import Calling, Collections, Evidence, Interpreter
 from postmortem.evidence import replace as changed
 
+from .....support.diagnosed import classify
 from .....support.make import counters, evidence, found, frame, lines, process, samples, thread
 
 WORK = [frame("drop", 14), frame("main", 30)]

@@ -6,7 +6,6 @@ from typing import Dict, Optional
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import (
     ControlGroup,
     Evidence,
@@ -14,6 +13,7 @@ from postmortem.evidence import (
 )
 from postmortem.evidence import replace as changed
 
+from .....support.diagnosed import classify
 from .....support.make import counted, evidence, found, lines, process, stack, thread, verdict
 
 

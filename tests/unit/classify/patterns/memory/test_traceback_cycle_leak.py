@@ -6,10 +6,10 @@ from typing import Any, Optional
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence, KeptException
 from postmortem.evidence import replace as changed
 
+from .....support.diagnosed import classify
 from .....support.make import evidence, found, frame, lines, process, stack, thread
 
 MB = 1 << 20

@@ -6,10 +6,10 @@ from typing import Any, Optional
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import Backlog, Evidence, Waker
 from postmortem.evidence import replace as changed
 
+from .....support.diagnosed import classify
 from .....support.make import LIB, counters, evidence, found, frame, lines, process, stack, thread
 
 USERS = tuple(Waker("reach", "memory", tid=n, frame=frame("any", n)) for n in (1, 2))

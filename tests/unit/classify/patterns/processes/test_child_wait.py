@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence, Process, Task, Wait
 from postmortem.evidence import replace as changed
 
+from .....support.diagnosed import classify
 from .....support.make import (
     IDLE_LOOP,
     RESTING,

@@ -6,10 +6,10 @@ from typing import Dict, Optional, Tuple
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence, Process, Wait
 from postmortem.evidence import replace as changed
 
+from .....support.diagnosed import classify
 from .....support.make import APP, counters, evidence, found, frame, process, samples, thread
 
 WAIT = Wait("pipe", "read", endless=True)

@@ -7,12 +7,12 @@ from typing import Any, Tuple
 import pytest
 
 from postmortem import evidence as ev
-from postmortem.classify.engine import classify
 from postmortem.evidence import End, Evidence, Pool, Process, Resource, Thread, Wait, Waker
 from postmortem.evidence import replace as changed
 from postmortem.evidence.vocabulary import WakerBasis
 from postmortem.findings import Finding
 
+from .....support.diagnosed import classify
 from .....support.make import counters, evidence, found, frame, held, process, stack, thread
 
 

@@ -6,7 +6,6 @@ from typing import Dict, Optional
 
 import pytest
 
-from postmortem.classify.engine import classify
 from postmortem.evidence import (
     ControlGroup,
     Evidence,
@@ -17,6 +16,7 @@ from postmortem.evidence import (
 )
 from postmortem.evidence import replace as changed
 
+from .....support.diagnosed import classify
 from .....support.make import counted, evidence, found, frame, lines, process, stack, thread, verdict
 
 SLEEP = Wait("sleep", "clock_nanosleep", timeout_s=0.01, endless=False)

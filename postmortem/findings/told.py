@@ -1,4 +1,4 @@
-"""Findings: the second half of ``report.json``, whose schema is public (INTERFACE in the README)."""
+"""Findings in words: the second half of ``report.json``, whose schema is public (INTERFACE in the README)."""
 
 from __future__ import annotations
 
