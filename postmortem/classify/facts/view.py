@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from ...evidence import Evidence, Process, PythonFrame, Thread
-from ...findings import Confidence, Culprit, Template, Text, ThreadName, Victim
+from ...findings import Confidence, Culprit, Template, Text, Victim
 from ...waitgraph import WAKES, Agent, Cycle, Edge, WaitGraph, graph_of, thread_label
 from . import knowledge
 
@@ -283,11 +283,6 @@ def _idle_depth(frames: Sequence[PythonFrame]) -> int:
 
 #: The name of a thread in sentences.
 label = thread_label
-
-
-def named(thread: Thread) -> ThreadName:
-    """Return a thread as the slot of a text."""
-    return ThreadName(thread.tid, thread.name)
 
 
 def is_python(process: Process) -> bool:

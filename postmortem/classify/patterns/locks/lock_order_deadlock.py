@@ -17,6 +17,7 @@ from typing import FrozenSet, Iterator, List, Optional, Tuple
 from ....evidence.vocabulary import ResourceKind
 from ....findings import Culprit, Template, Text
 from ....waitgraph import Cycle, Edge
+from ...facts import clauses
 from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -70,7 +71,6 @@ _BEHIND = Template("{count:n other thread} {count:v wait} behind them")
 _JOINS = Template("{waiter}{at} waits for the end of {joined}")
 _HELD = Template("{waiter}{at} {verb} {what}, held by {owner}{since} ({basis:known})")
 _OWED = Template("{waiter}{at} {verb} {what}, which only {owner} could end{since} ({basis:known})")
-_AT = Template(" at {frame}")
 _SINCE = Template(", taken at {frame}")
 
 
@@ -125,7 +125,7 @@ def _link(view: View, edge: Edge, after: Edge) -> Tuple[Text, List[Culprit]]:
     graph = view.graph
     waiter, owner = graph.places.thread(edge.waiter), graph.places.thread(after.waiter)
     frame = own_frame(waiter.python) if waiter is not None else None
-    at = _AT(frame=frame) if frame else None
+    at = clauses.at(frame)
     held = next((h for h in owner.holds if h.resource == edge.resource), None) if owner and edge.resource else None
     places = [(edge.waiter.pid, frame, waiter), (after.waiter.pid, held.frame if held else None, owner)]
     found = [view.culprit(view.by_pid[pid], f, t) for pid, f, t in places if f is not None and pid in view.by_pid]

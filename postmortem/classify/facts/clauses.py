@@ -1,0 +1,20 @@
+"""Clauses that the texts of several patterns share."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from ...evidence import PythonFrame, Thread
+from ...findings import Template, Text, ThreadName
+
+_AT = Template(" at {frame}")
+
+
+def at(frame: Optional[PythonFrame]) -> Optional[Text]:
+    """Return " at FILE:LINE in FUNCTION"; None without a frame."""
+    return _AT(frame=frame) if frame is not None else None
+
+
+def named(thread: Thread) -> ThreadName:
+    """Return a thread as the slot of a text."""
+    return ThreadName(thread.tid, thread.name)
