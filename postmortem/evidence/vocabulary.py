@@ -166,3 +166,17 @@ GapCode = Literal[
 #: The verb before a wait's phrase: the thread ``waits`` (until, for, to be …), ``wants`` or ``asks`` for it; ``call``: a system
 #: call on a descriptor.
 WaitVerb = Literal["waits", "wants", "asks", "call"]
+
+#: The kind of fact that supports a conclusion; its words and slots stand in ``report/phrases/facts.py``.
+FactCode = Literal[
+    "work-item-queued", "work-item-runs", "unreferred", "pool-full", "with-manager", "coroutine-queued", "coroutine-runs",
+    "set-by-shutdown", "workers-wait", "no-job-queued", "no-job-sent", "no-result-sent", "taker-ended", "taker-ended-here",
+    "shared-taken", "shared-none-has", "shared-taker-gone", "shared-mapped-by", "shared-none-took", "shared-guards",
+    "left-behind-here", "forked-from", "left-behind", "records-no-thread-here", "no-frame-holds", "only-thread-waits",
+    "records-one-left", "parent-unread", "recorded-ended-in-parent", "recorded-in-parent", "same-address-held",
+    "same-address-free", "permits-held", "records-ended-task", "stacks-hold-none", "stacks-took-none", "tasks-hold-none",
+    "tasks-took-none", "mutex-owner-gone", "alone-inside", "readers-hold", "kernel-lock", "held-through", "taker-is-no-more",
+    "taker-has-closed", "pipe-moves", "other-end", "end-held", "more-ends", "named-file", "hidden-holder",
+    "holders-unrecorded", "descriptors-unread", "descriptors-in-flight", "machine-unsearched", "younger-processes",
+    "given-by-others", "all-searched", "child-ends-it", "only-waiters-refer", "has-a-way", "referred-to",
+]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, FrozenSet, Iterator, Literal, NamedTuple, Optional, Tuple, Union
 
-from ..evidence import Loop, Resource, Task, Thread, Wait, Waker
+from ..evidence import Because, Loop, Resource, Task, Thread, Wait, Waker
 from ..evidence.vocabulary import ResourceKind, TaskWaitKind, WaitKind, WakerBasis
 from .agents import Agent, Place, Places
 
@@ -53,7 +53,7 @@ class Edge(NamedTuple):
     basis: WakerBasis = "recorded"  # how the wakers are known
     endless: Optional[bool] = True
     gone: bool = False  # True: the holder has ended
-    because: Tuple[str, ...] = ()  # why no other agent can end it
+    because: Tuple[Because, ...] = ()  # why no other agent can end it
     signals: bool = False  # True: `wakers` could signal it, but hold nothing and owe no work: none of them is to blame
 
     @property

@@ -11,7 +11,7 @@ from typing import Any, Dict, Final, Iterator, List, Mapping, NamedTuple, Option
 from ...cpython.frames.frame import Frame
 from ...cpython.state.interpreter import Python
 from ...cpython.sync.semaphores import NO_BOUND, Paths, SemLock, find_semlocks, read_count, role_of, wrapped
-from ...evidence import Gap, HeldLock, PythonFrame, Resource
+from ...evidence import Gap, HeldLock, PythonFrame, Resource, fact
 from ...evidence.vocabulary import OwnerBasis
 from ...frameworks.processpools import multiprocessing
 from ...memory import Image, MappedFile
@@ -239,9 +239,7 @@ class SemaphoreBook:
         state = read_count(self._image, handle)
         owner = owners.get(handle)
         died = handle in owners and owner is None
-        steps = (
-            (f"a thread of this process took it {lock.taken} times and ended without giving it back",) if died else ()
-        )
+        steps = (fact("taker-ended-here", times=lock.taken),) if died else ()
         return Resource(
             id=ident,
             kind=KIND,

@@ -15,10 +15,21 @@ from functools import cached_property
 from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...cpython.frames.frame import Frame as PyFrame
-from ...cpython.heap.reachability import MAX_LEVELS, Actor, Obstacle, Reach, Step, Surroundings, Walk, walk
+from ...cpython.heap.reachability import (
+    MAX_LEVELS,
+    MOST_REFERRERS,
+    Actor,
+    Obstacle,
+    Reach,
+    ReferredTo,
+    Step,
+    Surroundings,
+    Walk,
+    walk,
+)
 from ...cpython.heap.referrers import Referrers
 from ...cpython.objects.wordsearch import WordSearch, near
-from ...evidence import Gap, Loop, PythonFrame, Resource, Task, Thread, Waker
+from ...evidence import Fact, Gap, Loop, PythonFrame, Resource, Task, Thread, Waker, fact
 from ...evidence import replace as changed
 from ...frameworks.asyncio.landmarks import Landmarks
 from ..process.context import PythonContext
@@ -179,23 +190,22 @@ class Reaches:
         if not reach.complete:
             return changed(resource, wakers=wakers)
         because = (*resource.because, *self._conclusion(resource, reach, actors))
-        return changed(
-            resource, wakers=wakers, closed=True, because=because, steps=tuple(sorted(reach.steps)[:_MOST_STEPS])
-        )
+        steps = tuple(map(_referred_to, sorted(reach.steps)[:_MOST_STEPS]))
+        return changed(resource, wakers=wakers, closed=True, because=because, steps=steps)
 
-    def _conclusion(self, resource: Resource, reach: Reach, actors: Sequence[Actor]) -> Iterator[str]:
+    def _conclusion(self, resource: Resource, reach: Reach, actors: Sequence[Actor]) -> Iterator[Fact]:
         """Yield the conclusion that nothing else refers to a resource, and the ways that remain."""
-        but = " and ".join(dict.fromkeys(map(self._who, actors[:_TOLD])))
-        more = f" and {len(actors) - _TOLD} more" if len(actors) > _TOLD else ""
-        others = f", and {but}{more}," if actors else ""
-        yield (
-            f"only those who wait for it{others} refer to {resource.description}: all {reach.references} references to it, and "
-            f"to what leads to it, are accounted for"
+        yield fact(
+            "only-waiters-refer",
+            who=tuple(dict.fromkeys(map(self._who, actors[:_TOLD]))),
+            more=max(0, len(actors) - _TOLD),
+            resource=resource.description,
+            references=reach.references,
         )
         for actor in actors[:_TOLD]:
             who = self._who(actor)
             way = actor.way[1:] if len(actor.way) > 1 and actor.way[0].text == who else actor.way
-            yield f"{who} has a way to it: {_where(way)}"
+            yield fact("has-a-way", who=who, way=tuple(step.text for step in way))
 
     def _who(self, actor: Actor) -> str:
         if actor.task is not None:
@@ -216,6 +226,13 @@ class Reaches:
 
 def _where(way: Sequence[Step]) -> str:
     return " → ".join(step.text for step in way)
+
+
+def _referred_to(step: ReferredTo) -> Fact:
+    if not step.by:
+        return fact("unreferred", object=step.object, times=step.times)
+    more = max(0, len(step.by) - MOST_REFERRERS)
+    return fact("referred-to", object=step.object, times=step.times, by=step.by[:MOST_REFERRERS], more=more)
 
 
 def _told(obstacle: Obstacle) -> str:

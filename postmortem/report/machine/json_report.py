@@ -13,6 +13,7 @@ import msgspec
 from ... import evidence as ev
 from ... import findings as fi
 from ...waitgraph import Agent, Edge, WaitGraph, graph_of
+from ..phrases.wording import facts_in_words
 from . import json_text
 
 Json = Dict[str, Any]
@@ -128,6 +129,7 @@ def _wait(wait: ev.Wait) -> Json:
 
 def _resource(resource: ev.Resource) -> Json:
     found: Json = _plain(resource)
+    found["because"], found["steps"] = facts_in_words(resource.because), facts_in_words(resource.steps)
     del found["module"]  # the description names it
     return found
 
@@ -256,7 +258,7 @@ def _edge(edge: Edge, graph: WaitGraph) -> Json:
         "basis": edge.basis,
         "endless": edge.endless,
         "gone": edge.gone,
-        "because": list(edge.because),
+        "because": facts_in_words(edge.because),
         "stuck": graph.stuck(edge.waiter),
     }
 
