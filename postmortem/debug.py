@@ -24,6 +24,7 @@ from .foreign.held import Folder
 from .foreign.processfiles import Shelves, below
 from .native.debuglinks import endless
 from .native.interactive import Opened, interact, script
+from .report.phrases.gaps import in_words
 
 __all__ = ["run", "script"]
 
@@ -81,6 +82,7 @@ def run(
                     "`postmortem analyze` reads the core without it",
                 )
         if doubt is not None:
+            doubt = in_words(doubt)
             say(f"{doubt.subject}: {doubt.reason}; {doubt.remedy}")
         opened_as = Opened(found.core, program, sysroot, machine, descriptor)
         try:

@@ -145,22 +145,29 @@ Store = Literal["systemd", "apport", "abrt", "directory"]
 #: another process.
 Trust = Literal["verified", "copied", "unverified"]
 
-#: The kind of fact that could not be read.
+#: The kind of fact that could not be read; its words and slots stand in ``report/phrases/gaps.py``.
 GapCode = Literal[
     # a core, its program and its files
-    "core-cut-short", "core-unread", "file-changed", "file-unusable", "no-program", "wrong-program", "threads-lost",
-    "container-files", "origin-unverified", "report-damaged", "folder-refused", "unpacked-short",
+    "core-cut-short", "core-cut-by-systemd", "core-unread", "file-changed", "file-unusable", "no-program", "program-unnamed",
+    "program-loaded", "program-unusable", "wrong-program", "program-doubtful", "threads-lost", "no-threads-listed",
+    "no-threads", "container-files", "origin-unverified", "report-damaged", "folder-refused", "unpacked-short",
     # a capture and its bundle
-    "capture-cut-short", "step-failed", "evidence-unusable", "recorded-instead", "stripped", "no-time-for-core",
+    "capture-cut-short", "capture-not-begun", "step-failed", "evidence-unusable", "evidence-too-large", "recorded-instead",
+    "stripped", "no-time-for-core",
     # native stacks
-    "no-native-stacks", "gdb-incomplete", "gdb-damaged", "stack-incomplete", "frames-guessed", "no-time-for-gdb",
+    "no-native-stacks", "gdb-incomplete", "gdb-stopped", "gdb-damaged", "stack-incomplete", "no-native-frame",
+    "thread-unseen", "frames-guessed", "frames-guessed-unread", "no-time-for-gdb",
     # Python: interpreter, stacks, values, sources
-    "no-interpreter", "interpreter-unread", "interpreter-ending", "stack-cut", "frames-unread", "frames-left-out", "greenlets",
-    "tasks-unread", "locals-unread", "locals-left-out", "no-locals", "sources-unread", "unassigned-samples",
+    "no-interpreter", "interpreter-unread", "interpreter-ending", "stack-cut", "frames-unread", "frames-left-out",
+    "greenlets", "tasks-unread", "locals-unread", "locals-left-out", "no-locals", "no-locals-in-report", "locals-stripped",
+    "sources-unread", "unassigned-samples",
     # waits and wakers
-    "call-unread", "restarted-call", "semaphores-unread", "wakers-unknown", "no-handler-table", "native-handlers",
+    "call-unread", "restarted-call", "restarted-calls", "semaphores-unread", "no-handler-table", "native-handlers",
+    "references-uncounted", "references-unfound", "references-overcounted", "no-reference-count", "weak-reference-unread",
+    "no-object-lists", "no-time-for-references", "too-many-referrers", "referrers-too-deep", "referrers-unread",
     # crashes
-    "crash-unread",
+    "no-siginfo", "instruction-unread", "crash-stack-unknown", "abort-message-unread", "fatal-error-unread",
+    "stack-bounds-unknown",
 ]  # fmt: skip
 
 #: The verb before a wait's phrase: the thread ``waits`` (until, for, to be …), ``wants`` or ``asks`` for it; ``call``: a system

@@ -228,15 +228,7 @@ def with_program(core: ElfCore, pid: int, raw: Optional[Raw], files: Files, how:
     """Return a core with its program, and gaps for what is missing."""
     gaps: List[Gap] = []
     if core.truncated:
-        gaps.append(
-            Gap(
-                "core",
-                core.path,
-                "the file ends before its segments do: it was cut short",
-                "raise the limit on core size (ulimit -c unlimited) or free disk space",
-                code="core-cut-short",
-            )
-        )
+        gaps.append(Gap("core", core.path, code="core-cut-short"))
     if how.exe is not None:
         take_executable(core, how.exe)
     return Opened(core, pid, raw, files, how.exe or _executable(core, gaps, how.sysroot), gaps)
@@ -304,26 +296,11 @@ def finish(begun: Begun, how: How) -> Finished:
         process = changed(process, exe=str(begun.opened.program))
     gaps.extend(begun.reading.context.gaps)
     gaps.extend(
-        Gap(
-            "core",
-            file,
-            why,
-            "pass --sysroot, or copy the file of the machine that wrote the core",
-            code="file-unusable",
-        )
+        Gap("core", file, why, code="file-unusable")
         for file, why in sorted(core.unusable.items())
         if core.is_program(file) and why not in ("not an ELF file",)
     )
-    gaps.extend(
-        Gap(
-            "core",
-            file,
-            "it was changed while it was read: what was read of it may not fit together",
-            _COPY,
-            code="file-changed",
-        )
-        for file in core.altered
-    )
+    gaps.extend(Gap("core", file, code="file-changed") for file in core.altered)
     return Finished(process, gaps, trace)
 
 

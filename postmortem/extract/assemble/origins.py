@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from pathlib import Path
-from typing import Iterator
+from typing import Callable, Iterator
 
 from ...cores.stores import Stored
 from ...errors import PostmortemError
@@ -32,16 +32,20 @@ def errors_named(path: Path, name: str) -> Iterator[None]:
 
 def gaps_named(found: Evidence, path: Path, name: str) -> Evidence:
     """Return the evidence with the path of a temporary file or descriptor in its gaps replaced likewise."""
-    gaps = (
-        replace(gap, subject=_replaced(gap.subject, path, name), reason=_replaced(gap.reason, path, name))
-        for gap in found.gaps
-    )
+    gaps = (_renamed(gap, lambda text: _replaced(text, path, name)) for gap in found.gaps)
     return replace(found, gaps=tuple(gaps))
+
+
+def _renamed(gap: Gap, renamed: Callable[[str], str]) -> Gap:
+    """Return a gap with every text replaced."""
+    slots = {name: renamed(value) if isinstance(value, str) else value for name, value in gap.slots.items()}
+    reason = renamed(gap.reason) if gap.reason is not None else None
+    return replace(gap, subject=renamed(gap.subject), reason=reason, slots=slots)
 
 
 def with_origin(found: Evidence, stored: Stored) -> Evidence:
     """Return the evidence with the notes of the store and what the core alone lacks."""
-    gaps = [replace(g, subject=_named(g.subject, stored), reason=_named(g.reason, stored)) for g in found.gaps]
+    gaps = [_renamed(gap, lambda text: _named(text, stored)) for gap in found.gaps]
     gaps = [gap for gap in gaps if not (_cut_short(gap) and any(map(_cut_short, stored.gaps)))]
     ended = found.trigger.signal or stored.origin.signal
     return replace(
@@ -60,7 +64,7 @@ def _completed(process: Process, stored: Stored) -> Process:
 
 
 def _cut_short(gap: Gap) -> bool:
-    return gap.code == "core-cut-short"
+    return gap.code in ("core-cut-short", "core-cut-by-systemd")
 
 
 def _named(text: str, stored: Stored) -> str:

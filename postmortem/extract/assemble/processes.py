@@ -139,16 +139,13 @@ class _Readings:
 
     def left_out(self) -> List[Gap]:
         """Return a gap for each kind of reading that there was no time for."""
-        remedy = f"`postmortem analyze {self._cores.place}` takes all the time that it needs"
+        place = str(self._cores.place)
         found = []
         if self._without_gdb:
-            reason = "the budget left no time for gdb; their Python side is complete"
-            found.append(
-                Gap("gdb", f"native stacks of {_listed(self._without_gdb)}", reason, remedy, code="no-time-for-gdb")
-            )
+            subject = f"native stacks of {_listed(self._without_gdb)}"
+            found.append(Gap.of("gdb", subject, "no-time-for-gdb", place=place))
         if self._unread:
-            reason = "the budget was used up before their cores were read: /proc and py-spy alone speak of them"
-            found.append(Gap("core", _listed(self._unread), reason, remedy, code="no-time-for-core"))
+            found.append(Gap.of("core", _listed(self._unread), "no-time-for-core", place=place))
         return found
 
     def _open(self, pid: int) -> None:

@@ -88,8 +88,7 @@ class SemaphoreBook:
         for lock in found:
             self._by_handle.setdefault(lock.handle, []).append(lock)
         if not self.complete:
-            reason = "the process has more memory than is looked through: some semaphores' holders stay unknown"
-            gaps.append(Gap("cpython", "semaphores shared by processes", reason, code="semaphores-unread"))
+            gaps.append(Gap("cpython", "semaphores shared by processes", code="semaphores-unread"))
 
     # ------------------------------------------------------------------ waits
 

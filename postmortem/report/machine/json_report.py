@@ -13,6 +13,7 @@ import msgspec
 from ... import evidence as ev
 from ... import findings as fi
 from ...waitgraph import Agent, Edge, WaitGraph, graph_of
+from ..phrases.gaps import in_words
 from ..phrases.wording import facts_in_words
 from . import json_text
 
@@ -134,7 +135,8 @@ def _resource(resource: ev.Resource) -> Json:
     return found
 
 
-def _gap(gap: ev.Gap) -> Json:
+def _gap(unworded: ev.Gap) -> Json:
+    gap = in_words(unworded)
     return {"source": gap.source, "subject": gap.subject, "reason": gap.reason, "remedy": gap.remedy}
 
 

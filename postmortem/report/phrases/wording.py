@@ -43,10 +43,11 @@ class Wording:
         if isinstance(said, NoneRuns):
             return _none_runs(said)
         if isinstance(said, Fact):
-            return self._filled(WORDS[said.code], said.slots)
-        return self._filled(said.template, dict(said.slots))
+            return self.filled(WORDS[said.code], said.slots)
+        return self.filled(said.template, dict(said.slots))
 
-    def _filled(self, template: Template, slots: Mapping[str, Slot]) -> str:
+    def filled(self, template: Template, slots: Mapping[str, Slot]) -> str:
+        """Return a template in words."""
         parts = []
         for words, name, spec, _conversion in _FORMATTER.parse(template.words):
             parts.append(words)
@@ -103,7 +104,9 @@ def facts_in_words(because: Iterable[Because]) -> List[str]:
     return list(map(_FACTS.text, because))
 
 
-_FACTS = Wording(Places(Evidence(Trigger("core"))))
+def filled(template: Template, slots: Mapping[str, Slot]) -> str:
+    """Return a template in words whose slots are names and numbers."""
+    return _FACTS.filled(template, slots)
 
 
 def _none_runs(said: NoneRuns) -> str:
@@ -132,3 +135,6 @@ def thread_name(thread: ThreadName) -> str:
 def place(frame: PythonFrame) -> str:
     """Return a short location: ``testclient.py:153 in _asgi_receive``."""
     return f"{frame.file.rsplit('/', 1)[-1]}:{frame.line or '?'} in {frame.function}"
+
+
+_FACTS = Wording(Places(Evidence(Trigger("core"))))

@@ -16,7 +16,7 @@ from postmortem.extract.ownership.wakers import Books, Reaches
 from postmortem.extract.process.threadtable import ThreadTable
 
 from ....support.contexts import made
-from ....support.inwords import words
+from ....support.inwords import remedy, words
 
 QUEUE = Resource("queue-1", "queue", "Queue q", waiters=(11,))
 WAITING = Thread(11, wait=Wait("condition", resource="queue-1", endless=True), is_main=True)
@@ -108,7 +108,7 @@ def test_what_is_not_known_is_a_gap() -> None:
     """And leaves it open."""
     done = settled(Reach(obstacle=Obstacle("uncounted", "the Queue", 3, 2)))
     assert done.resource == QUEUE
-    assert [gap.subject for gap in done.gaps] == ["who else could end one of the waits"] and done.gaps[0].remedy
+    assert [gap.subject for gap in done.gaps] == ["who else could end one of the waits"] and remedy(done.gaps[0])
 
 
 COUNTS = Reach(obstacle=Obstacle("uncounted", "the Queue", 3, 2))
@@ -116,7 +116,7 @@ COUNTS = Reach(obstacle=Obstacle("uncounted", "the Queue", 3, 2))
 
 def test_a_gap_names_no_remedy_that_cannot_help() -> None:
     """Every page was in the core already."""
-    assert [gap.remedy for gap in settled(COUNTS, whole=True).gaps] == [None]
+    assert [remedy(gap) for gap in settled(COUNTS, whole=True).gaps] == [""]
 
 
 def test_what_anybody_reaches_is_decided_whatever_else_was_not_found() -> None:
