@@ -17,7 +17,7 @@ from .cores.unpacked import compressed, unpacked
 from .errors import NotACore, PostmortemError, UsageError
 from .extract.assemble.bundles import read_facts
 from .extract.assemble.cores import open_core
-from .extract.assemble.origins import named_as
+from .extract.assemble.origins import errors_named, name_in_store
 from .extract.recorded.raw import kept_root
 from .foreign.files import is_folder
 from .foreign.held import Folder
@@ -131,7 +131,7 @@ def _found(
     """Provide the target's core, decompressed, for the duration of the block."""
     kept = stores.opened(target, stores.Where())
     if kept is not None:
-        with kept as stored, named_as(stored):
+        with kept as stored, errors_named(name_in_store(stored)):
 
             def said(text: str) -> None:
                 say(text.replace(str(stored.path), stored.named))

@@ -16,7 +16,7 @@ from .errors import CaptureFailed, PostmortemError
 from .evidence import Evidence, Gap
 from .evidence.vocabulary import GapCode
 from .extract.assemble.cores import How, from_core
-from .extract.assemble.origins import errors_named, gaps_named, named_as, with_origin
+from .extract.assemble.origins import errors_named, gaps_named, name_in_store, name_of, with_origin
 from .findings import Diagnosis
 from .foreign.files import is_folder
 from .redaction.evidence import discreet, has_locals, without_locals
@@ -55,7 +55,7 @@ def analyze_target(
     kept = stores.opened(target, where)
     if kept is not None:
         progress(f"looking for {target}")
-        with kept as stored, named_as(stored):
+        with kept as stored, errors_named(name_in_store(stored)):
             how = How(exe, sysroot or stored.root, with_locals, progress)
             found = _from_file(stored.path, how, stored.owner)
             return classified(discreet(with_origin(found, stored)))
@@ -75,9 +75,10 @@ def _from_compressed(path: Path, how: How, owner: Optional[int]) -> Evidence:
     """Unpack a core and read it; replace the temporary file's name in gaps and errors by the user's."""
     with unpacked(path, how.progress) as plain:
         owner = plain.owner or None if owner is None else owner
-        with errors_named(plain.path, str(path)):
+        renamed = name_of(plain.path, str(path))
+        with errors_named(renamed):
             found = from_core(plain.path, how, owner=owner, tool_version=__version__)
-        gaps = list(gaps_named(found, plain.path, str(path)).gaps)
+        gaps = list(gaps_named(found, renamed).gaps)
     if plain.short:
         megabytes, codec, why = plain.size >> 20, plain.codec, plain.short
         gaps.insert(0, Gap.of("core", str(path), "unpacked-short", megabytes=megabytes, codec=codec, why=why))

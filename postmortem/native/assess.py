@@ -126,7 +126,7 @@ def _wrong_executable(core: Optional[ElfCore], exe: Optional[Path], found: Trans
 
 def _failure(found: Transcript, core: Path, ending: Ending) -> ToolFailed:
     if ending.late:
-        return ToolFailed(f"no native stack of {core}: {ending.sentence()}", ending.remedy)
+        return ToolFailed(f"no native stack of {{path}}: {ending.sentence()}", ending.remedy, core)
     if found.version is None and "python" in ending.said.lower() and "not supported" in ending.said.lower():
         return ToolFailed("this gdb was built without Python, which native stacks need", REMEDY)
     if found.version is None and "libpython" in ending.said:
@@ -136,13 +136,14 @@ def _failure(found: Transcript, core: Path, ending: Ending) -> ToolFailed:
             "(Debian: apt install libpython3-dev), or another gdb",
         )
     if found.stopped:
-        return ToolFailed(f"no native stack of {core}: gdb stopped: {found.stopped}", _AGAIN)
+        return ToolFailed(f"no native stack of {{path}}: gdb stopped: {found.stopped}", _AGAIN, core)
     if found.version is not None and not found.announced:
         return ToolFailed(
-            f"gdb {found.version} finds no thread in {core}{_quoted(ending.said)}",
+            f"gdb {found.version} finds no thread in {{path}}{_quoted(ending.said)}",
             "check that the file is a whole core of this kind of machine",
+            core,
         )
-    return ToolFailed(f"no native stack of {core}: {ending.sentence()}", _OTHER_GDB)
+    return ToolFailed(f"no native stack of {{path}}: {ending.sentence()}", _OTHER_GDB, core)
 
 
 def _gaps(found: Transcript, tids: Sequence[int], ending: Ending) -> Iterator[Gap]:

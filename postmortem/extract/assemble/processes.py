@@ -23,7 +23,7 @@ from ..process.coreless import read_without_core
 from ..recorded import documents
 from ..recorded.raw import Raw, kept_root
 from . import schedule
-from .cores import Begun, How, Opened, begin, finish, open_to_read, start_gdb, unusable, with_program
+from .cores import Begun, How, Opened, begin, finish, of_error, open_to_read, start_gdb, unusable, with_program
 
 _SHARERS = "raw/proc/sharers.json"
 _NAMED = 8  # processes named in a gap; others are counted
@@ -154,9 +154,7 @@ class _Readings:
         try:
             core = self._cores.open(pid)
         except PostmortemError as exc:
-            self._read_without_core(
-                pid, [Gap("core", f"process {pid}", str(exc), exc.next or None, code="core-unread")]
-            )
+            self._read_without_core(pid, [of_error("core", f"process {pid}", "core-unread", exc)])
             return
         with contextlib.suppress(OSError):  # the file was deleted while the program ran: no other copy exists
             self._programs.append(self._cores.folder.open(f"raw/exe/{pid}"))

@@ -233,5 +233,7 @@ _NONE = _Words(None)
 
 
 def _told(text: Optional[str], words: Optional[Template], slots: Mapping[str, Value]) -> Optional[str]:
-    """Return a text that the gap has itself, else the template's words."""
-    return text if text is not None or words is None else filled(words, slots)
+    """Return the text of the error that the gap results from, with the file that it is about; else the template's words."""
+    if text is None:
+        return filled(words, slots) if words is not None else None
+    return text.replace("{path}", str(slots["path"])) if "path" in slots else text
