@@ -8,7 +8,7 @@ from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 from ..evidence import Because
 from ..evidence.vocabulary import WakerBasis
 from .agents import Agent, Places
-from .edges import Edge
+from .edges import Edge, EdgeVerb, What
 from .liveness import Unmet
 
 _STEPS = 12
@@ -29,8 +29,8 @@ class Blocked(NamedTuple):
     """Agents that wait alike and cannot move."""
 
     agents: Agents
-    verb: str
-    what: str
+    verb: EdgeVerb
+    what: What
     endless: bool  # True: the report says that there is no time limit
     gone: bool = False  # True: the holder has ended
     wakers: Agents = Agents(())

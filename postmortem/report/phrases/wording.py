@@ -10,6 +10,7 @@ from ...evidence.vocabulary import WakerBasis
 from ...findings import Slot, Template, Text, ThreadName
 from ...findings.found import Said
 from ...waitgraph import Agent, Blocked, NoneRuns, Others, Places
+from ...waitgraph.edges import What
 from ...waitgraph.reasons import Agents
 from . import bases
 from .facts import WORDS
@@ -55,6 +56,10 @@ class Wording:
                 parts.append(self._slot(slots[name], spec or ""))
         return "".join(parts)
 
+    def what(self, what: What) -> str:
+        """Return in words what an agent waits for."""
+        return self._places.label(what) if isinstance(what, Agent) else self.text(what)
+
     def _blocked(self, said: Blocked) -> str:
         several = len(said.agents.first) > 1
         return f"{self._agents(said.agents)}{': each' if several else ''} {self._waits(said)}"
@@ -62,7 +67,7 @@ class Wording:
     def _waits(self, said: Blocked) -> str:
         if said.threads:
             return f"does nothing before one of its {said.threads} threads does"
-        text = f"{said.verb} {said.what}"
+        text = f"{said.verb} {self.what(said.what)}"
         if said.gone:
             return f"{text}, whose holder is no more"
         if said.held:
