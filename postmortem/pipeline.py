@@ -236,7 +236,7 @@ def _usable(cores: Cores, pid: int, exe: Optional[Path]) -> Iterator[bool]:
         if exe is not None:
             take_executable(core, exe)
         for name in {f.path for f in core.files if f.offset == 0}:
-            yield core.elf(name) is not None or core.unusable.get(name) == "not an ELF file"
+            yield core.elf(name) is not None or not core.unusable[name].is_elf
     finally:
         core.close()
 

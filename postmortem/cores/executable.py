@@ -57,7 +57,7 @@ def find_executable(core: ElfCore, sysroot: Optional[Path] = None) -> Tuple[Opti
     for other in _other_names(core, name):
         if wanted is not None and _build_id(core.look_up(other)) == wanted:
             return _below(sysroot, other), None
-    return None, _gap("program-unusable", program=name, why=core.unusable.get(name, "not usable"))
+    return None, _gap("program-unusable", program=name, why=core.unusable[name].text)
 
 
 def take_executable(core: ElfCore, exe: Path) -> None:

@@ -113,7 +113,7 @@ class Files:
         # a library that gdb names and the core does not map by name: gdb has opened it
         if self._core is None or self._core.base(module) is None:
             return None
-        return None if self._core.elf(module) else self._core.unusable.get(module, "not usable")
+        return None if self._core.elf(module) else self._core.unusable[module].text
 
 
 def _wrong_executable(core: Optional[ElfCore], exe: Optional[Path], found: Transcript, stacks: Stacks) -> Optional[Gap]:

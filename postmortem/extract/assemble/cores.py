@@ -310,9 +310,9 @@ def finish(begun: Begun, how: How) -> Finished:
         process = changed(process, exe=str(begun.opened.program))
     gaps.extend(begun.reading.context.gaps)
     gaps.extend(
-        Gap("core", file, why, code="file-unusable")
+        Gap("core", file, why.text, code="file-unusable")
         for file, why in sorted(core.unusable.items())
-        if core.is_program(file) and why not in ("not an ELF file",)
+        if core.is_program(file) and why.is_elf
     )
     gaps.extend(Gap("core", file, code="file-changed") for file in core.altered)
     return Finished(process, gaps, trace)

@@ -19,7 +19,8 @@ CHOSEN = {
     "too-many-referrers", "referrers-too-deep", "references-unfound", "references-uncounted", "frames-guessed",
     "frames-guessed-unread", "evidence-unusable", "evidence-too-large", "stack-incomplete", "no-native-frame",
     "thread-unseen", "no-locals", "no-locals-in-report", "locals-stripped", "no-siginfo", "instruction-unread",
-    "no-native-stacks", "core-unread", "crash-stack-unknown", "abort-message-unread", "fatal-error-unread", "stack-bounds-unknown",
+    "no-native-stacks", "core-unread", "crash-stack-unknown", "abort-message-unread", "fatal-error-unread",
+    "stack-bounds-unknown",
 }  # fmt: skip
 ITS_OWN = {"remedy", "reason", "code"}
 
