@@ -21,7 +21,7 @@ from typing import Iterator, List, Tuple
 from ....evidence import Process, Thread
 from ....findings import Culprit
 from ....waitgraph import Agent
-from ...facts.alike import Alike, told_once
+from ...facts.alike import THREADS_WAIT, Alike, told_once
 from ...facts.knowledge import NO_STORAGE, STORAGE, own_frame, short
 from ...facts.suspended import Looks, states, victims, waiting, waiting_lines
 from ...facts.view import View, label
@@ -72,7 +72,7 @@ def match(view: View) -> Iterator[Answer]:
             elif looks.share >= OFTEN and not _in_fault(thread):
                 one = _match(view, process, thread, looks)
                 found.append(Alike((*[(c.file, c.line) for c in one.culprits[:1]], one.confidence), label(thread), one))
-        yield from told_once(found, "thread")
+        yield from told_once(found, THREADS_WAIT)
 
 
 def _looks(thread: Thread) -> Looks:

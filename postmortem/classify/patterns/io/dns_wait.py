@@ -20,7 +20,7 @@ from typing import Iterator, List, Optional, Sequence, Tuple
 
 from ....evidence import Process, PythonFrame, Resource, Thread
 from ....waitgraph import Agent
-from ...facts.alike import Alike, told_once
+from ...facts.alike import THREADS_WAIT, Alike, told_once
 from ...facts.knowledge import own_frame, resolves, short
 from ...facts.suspended import victims, waiting_lines
 from ...facts.view import View, label
@@ -72,7 +72,7 @@ def match(view: View) -> Iterator[Answer]:
             else:
                 one = _match(view, process, thread)
                 found.append(Alike((*[(c.file, c.line) for c in one.culprits[:1]], one.confidence), label(thread), one))
-        yield from told_once(found, "thread")
+        yield from told_once(found, THREADS_WAIT)
 
 
 def _answered(view: View, thread: Thread) -> bool:
