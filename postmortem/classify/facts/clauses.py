@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from ...evidence import PythonFrame, Thread
+from ...evidence import PythonFrame, Task, Thread
 from ...findings import Template, Text, ThreadName
 
 _AT = Template(" at {frame}")
@@ -18,3 +18,11 @@ def at(frame: Optional[PythonFrame]) -> Optional[Text]:
 def named(thread: Thread) -> ThreadName:
     """Return a thread as the slot of a text."""
     return ThreadName(thread.tid, thread.name)
+
+
+_TASK = Template("task {name}")
+
+
+def task(one: Task) -> Text:
+    """Return "task NAME"."""
+    return _TASK(name=str(one.name))

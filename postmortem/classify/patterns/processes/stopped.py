@@ -20,7 +20,7 @@ from typing import Iterator, List, Optional, Tuple
 from ....evidence import Process
 from ....findings import Culprit
 from ....waitgraph import Agent
-from ...facts.alike import Alike, told_once
+from ...facts.alike import PROCESSES_ARE, Alike, told_once
 from ...facts.suspended import (
     VICTIMS,
     Looks,
@@ -77,7 +77,7 @@ def match(view: View) -> Iterator[Answer]:
         found.append((not agents, Alike(key, named(process), match)))
     if not found and view.window is not None:
         yield No("no process was seen stopped by a signal, its terminal or a debugger")
-    yield from told_once((alike for _alone, alike in sorted(found, key=lambda one: one[0])), "process", ("is", "are"))
+    yield from told_once((alike for _alone, alike in sorted(found, key=lambda one: one[0])), PROCESSES_ARE)
 
 
 def _looks(process: Process) -> Looks:
