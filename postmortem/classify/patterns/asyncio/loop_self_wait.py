@@ -22,7 +22,7 @@ from typing import FrozenSet, Iterator, Optional, Tuple
 
 from ....evidence import Loop, Process, PythonFrame, Resource, Thread
 from ....evidence.vocabulary import ResourceKind
-from ....findings import Template
+from ....findings import Slot, Template
 from ....findings.found import Said
 from ....waitgraph import Agent, Cycle
 from ...facts import clauses
@@ -157,7 +157,7 @@ def _has_work(process: Process, loop: Loop) -> bool:
     return bool(loop.ready) or any(t.ready or (t.wait is not None and t.wait.endless is False) for t in others)
 
 
-def _match(view: View, process: Process, thread: Thread, what: Said, facts: Tuple[Said, ...], proven: bool) -> Match:
+def _match(view: View, process: Process, thread: Thread, what: Slot, facts: Tuple[Said, ...], proven: bool) -> Match:
     agent = Agent(process.pid, thread.tid)
     frame: Optional[PythonFrame] = own_frame(thread.python)
     behind = [a for a in view.graph.behind(frozenset((agent,))) if a != agent]
