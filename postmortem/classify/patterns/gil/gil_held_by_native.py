@@ -20,7 +20,6 @@ from typing import Iterator, List, Optional, Tuple
 
 from ....evidence import NativeFrame, Process, Thread
 from ....findings import Confidence, Template, Text
-from ....findings.found import Said
 from ...facts import native
 from ...facts.clauses import named
 from ...facts.gil import SWITCH_INTERVAL, runs_without
@@ -132,7 +131,7 @@ def _match(
     how: Confidence,
 ) -> Match:
     entered = native.entered_at(holder, next((f.module for f in frames[-1:] if native.is_program(f)), None))
-    inner, outer = (native.where(frames[0]), native.where(frames[-1])) if frames else (_call(holder), _call(holder))
+    inner, outer = map(native.located, (frames[0], frames[-1])) if frames else (_call(holder), _call(holder))
     facts = [_HOLDS(thread=named(holder), place=inner)]
     facts += [_FROM(place=outer)] if len(frames) > 1 else []
     facts.append(_does(view, holder))
@@ -159,7 +158,7 @@ def _match(
     )
 
 
-def _call(holder: Thread) -> Said:
+def _call(holder: Thread) -> Text:
     return _SYSTEM_CALL(call=holder.wait.syscall if holder.wait is not None else "?")
 
 
