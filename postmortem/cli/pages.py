@@ -14,17 +14,13 @@ from ..classify.engine import Rule, all_patterns
 from ..classify.facts.fixed_in import TABLE
 from ..classify.snippets import SNIPPETS
 from ..errors import UsageError
-from ..evidence import Evidence, Trigger
 from ..report.escape import clean, cut
-from ..report.phrases.wording import Wording
+from ..report.phrases.findings import words
 from ..report.text.page import Page
-from ..waitgraph import Places
 
 #: The headings of a docstring, in this order; the text before them is its introduction.
 SECTIONS = ("What it looks like", "Easily mistaken for", "Why", "Remedy")
 
-#: The table's texts name no thread or task, so no evidence is needed.
-_WORDING = Wording(Places(Evidence(Trigger("core"))))
 _SECTION = re.compile(r"^\*\*([^*]+?)\.?\*\*\s*", re.M)
 _NEEDS = {
     "window": "an observation window: a capture has one, a lone core has not",
@@ -59,7 +55,7 @@ def _lists(rule: Rule) -> List[Tuple[str, List[str]]]:
     """Return the lists below the text, each with its heading; empty ones are left out."""
     pattern = rule.pattern
     found = [
-        ("Mended in", [f"{_WORDING.text(row.advice)} {row.reference}" for row in TABLE if rule.id in row.patterns]),
+        ("Mended in", [f"{words(row.advice)} {row.reference}" for row in TABLE if rule.id in row.patterns]),
         ("Stands before", [", ".join(sorted(id_ for id_ in pattern.outranks if id_ != "*"))]),
         ("Needs", [_NEEDS.get(need, need) for need in pattern.needs]),
         ("References", list(pattern.references)),
