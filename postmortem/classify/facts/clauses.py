@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Dict, Iterable, Optional, Tuple
 
 from ...evidence import PythonFrame, Task, Thread
 from ...findings import Template, Text, ThreadName
@@ -26,3 +26,11 @@ _TASK = Template("task {name}")
 def task(one: Task) -> Text:
     """Return "task NAME"."""
     return _TASK(name=str(one.name))
+
+
+def unlike(frames: Iterable[PythonFrame]) -> Tuple[PythonFrame, ...]:
+    """Return the frames without those that read like an earlier one: file name, line and function are the same."""
+    found: Dict[Tuple[str, Optional[int], str], PythonFrame] = {}
+    for frame in frames:
+        found.setdefault((frame.file.rsplit("/", 1)[-1], frame.line or None, frame.function), frame)
+    return tuple(found.values())
