@@ -19,9 +19,12 @@ from __future__ import annotations
 from typing import Iterator, List, Tuple
 
 from ....evidence import Pool, Process, PythonFrame
+from ....findings import Template, Text
+from ....findings.found import Said
 from ....waitgraph import Agent
-from ...facts.knowledge import own_frame, short
-from ...facts.view import View, plural
+from ...facts import clauses
+from ...facts.knowledge import own_frame
+from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from .queuedwork import Link, stuck_pools, workers
 
@@ -56,6 +59,19 @@ PATTERN = Pattern(
 
 _SHOWN = 8
 
+_SUMMARY = Template(
+    "{number} of {names: and } cannot go on: {jobs:n job} of {pools:v the pool|these pools} {jobs:v wait}{at} for jobs that are "
+    "still in {pools:v its own queue|their queues}"
+)
+_ALL = Template("all {count} workers")
+_ONLY = Template("the only worker")
+_CAN_GO_ON = Template("{worker}, a worker of {pool} in process {pid}, can go on")
+_WAITS_ELSEWHERE = Template("the workers of {pool} in process {pid} wait for something else than its queue")
+_FULL = Template("{pool} has {count:n job} in its queue, and no idle worker")
+_WORKER_WAITS = Template("{worker}, a worker, waits{at} for the {what}")
+_NEEDS = Template("{agent} {verb}{at} {what}")
+_OTHERS = Template("and {count:n other worker} wait likewise")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield a match for each group of pools whose workers all wait for jobs queued in the group."""
@@ -69,25 +85,19 @@ def match(view: View) -> Iterator[Answer]:
                 continue
             free = next((agent for agent in workers(process, pool) if not view.graph.stuck(agent)), None)
             if free is not None:
-                yield No(
-                    f"{view.graph.label(free)}, a worker of {pool.description} in process {process.pid}, can go on"
-                )
+                yield No(_CAN_GO_ON(worker=free, pool=pool.description, pid=process.pid))
             else:
-                yield No(
-                    f"the workers of {pool.description} in process {process.pid} wait for something else than its queue"
-                )
+                yield No(_WAITS_ELSEWHERE(pool=pool.description, pid=process.pid))
 
 
 def _match(view: View, process: Process, pools: List[Pool], links: List[Link]) -> Match:
     """Return the match of one group of pools."""
     agents = [agent for pool in pools for agent in workers(process, pool)]
-    facts = [
-        f"{pool.description} has {plural(pool.queued or 0, 'job')} in its queue, and no idle worker" for pool in pools
-    ]
+    facts: List[Said] = [_FULL(pool=pool.description, count=pool.queued or 0) for pool in pools]
     for link in links[:_SHOWN]:
         facts += _facts(view, link)
     if len(links) > _SHOWN:
-        facts.append(f"and {plural(len(links) - _SHOWN, 'other worker')} wait likewise")
+        facts.append(_OTHERS(count=len(links) - _SHOWN))
     rest = [agent for agent in agents if agent not in {link.worker for link in links}]
     facts += view.graph.reasons(*rest) if rest else ()
     places = [
@@ -109,25 +119,25 @@ def _match(view: View, process: Process, pools: List[Pool], links: List[Link]) -
     )
 
 
-def _summary(pools: List[Pool], agents: List[Agent], links: List[Link], places: List[Tuple[PythonFrame, Agent]]) -> str:
-    at = f" at {short(places[0][0])}" if places else ""
-    jobs = plural(len(links), "job")
-    wait = "waits" if len(links) == 1 else "wait"
-    names = " and ".join(pool.description.split(" (")[0] for pool in pools)
-    number = f"all {len(agents)} workers" if len(agents) > 1 else "the only worker"
-    if len(pools) > 1:
-        return f"{number} of {names} cannot go on: {jobs} of these pools {wait}{at} for jobs that are still in their queues"
-    return f"{number} of {names} cannot go on: {jobs} of the pool {wait}{at} for jobs that are still in its own queue"
+def _summary(
+    pools: List[Pool], agents: List[Agent], links: List[Link], places: List[Tuple[PythonFrame, Agent]]
+) -> Text:
+    return _SUMMARY(
+        number=_ALL(count=len(agents)) if len(agents) > 1 else _ONLY(),
+        names=tuple(pool.description.split(" (")[0] for pool in pools),
+        pools=len(pools),
+        jobs=len(links),
+        at=clauses.at(places[0][0]) if places else None,
+    )
 
 
-def _facts(view: View, link: Link) -> Iterator[str]:
+def _facts(view: View, link: Link) -> Iterator[Said]:
     """Yield the waits that lead from a worker to a queued job."""
     graph = view.graph
-    frame = own_frame(graph.places.stack(link.worker))
-    at = f" at {short(frame)}" if frame else ""
-    yield f"{graph.label(link.worker)}, a worker, waits{at} for the {link.wait.what}"
+    at = clauses.at(own_frame(graph.places.stack(link.worker)))
+    yield _WORKER_WAITS(worker=link.worker, at=at, what=link.wait.what)
     for agent in link.via:
-        edge, frame = graph.blocking(agent), own_frame(graph.places.stack(agent))
+        edge, at = graph.blocking(agent), clauses.at(own_frame(graph.places.stack(agent)))
         if edge is not None:
-            yield f"{graph.label(agent)} {edge.verb}{f' at {short(frame)}' if frame else ''} {edge.what}"
+            yield _NEEDS(agent=agent, verb=edge.verb, at=at, what=edge.what)
     yield from link.job.because

@@ -16,9 +16,10 @@ from __future__ import annotations
 from typing import Iterator
 
 from ....evidence import PythonFrame
-from ....waitgraph import known_from
-from ...facts.knowledge import own_frame, short
-from ...facts.view import View, label
+from ....findings import Template
+from ...facts import clauses
+from ...facts.knowledge import own_frame
+from ...facts.view import View
 from ...pattern import Answer, Match, Pattern
 from .reentry import Reentry, reentries
 
@@ -34,6 +35,9 @@ PATTERN = Pattern(
     outranks=("self-deadlock", "lock-order-deadlock", "shutdown-join", "child-wait", "network-wait", "sleeping"),
     references=("https://docs.python.org/3/reference/datamodel.html#object.__del__",),
 )
+
+_SUMMARY = Template("{finalizer} ran while {thread} held {lock}, and wants the same lock")
+_BEGAN = Template("below {below} an object went away, and {finalizer} began to run")
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -51,11 +55,11 @@ def _match(view: View, found: Reentry, finalizer: PythonFrame) -> Match:
     places = (again, finalizer, held.frame, own_frame(below), dropped)
     return Match(
         confidence="proven" if found.sure else "likely",
-        summary=f"{short(finalizer)} ran while {label(thread)} held {resource.description}, and wants the same lock",
+        summary=_SUMMARY(finalizer=finalizer, thread=clauses.named(thread), lock=resource.description),
         evidence=(
-            f"{label(thread)} took {resource.description} at {short(held.frame)} ({known_from(held.basis)})",
-            f"below {short(own_frame(below) or dropped)} an object went away, and {short(finalizer)} began to run",
-            f"it waits for the same lock at {short(again)}" if again else "it waits for the same lock",
+            found.taken,
+            _BEGAN(below=own_frame(below) or dropped, finalizer=finalizer),
+            found.wanted_again,
         ),
         culprits=tuple(dict.fromkeys(view.culprit(found.process, f, thread) for f in places if f is not None)),
         pid=found.process.pid,

@@ -19,10 +19,11 @@ from __future__ import annotations
 from typing import Iterator, List, Optional, Tuple
 
 from ....evidence import Process, PythonFrame, Resource, Thread
-from ....findings import Culprit
+from ....findings import Culprit, Template
 from ....waitgraph import Agent
-from ...facts.knowledge import own_frame, short
-from ...facts.view import View, label, plural
+from ...facts import clauses
+from ...facts.knowledge import own_frame
+from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
@@ -44,6 +45,13 @@ PATTERN = Pattern(
     ),
 )  # fmt: skip
 
+_SUMMARY = Template(
+    "{importer} imports {module} and waits{at} for what cannot come before {waiter} has imported it too"
+)
+_GOES_ON = Template("{count:n import} of process {pid} is waited for, and its thread can go on")
+_IMPORTS = Template("{importer} imports {module}{where} and waits{at} meanwhile")
+_WAITS = Template("{waiter} waits{at} until {module} is imported")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield a match for each import whose thread cannot go on before a thread that waits for it."""
@@ -57,9 +65,7 @@ def match(view: View) -> Iterator[Answer]:
                 found = True
                 yield _match(view, process, resource, owner, waiters)
         if imports and not found:
-            yield No(
-                f"{plural(len(imports), 'import')} of process {process.pid} is waited for, and its thread can go on"
-            )
+            yield No(_GOES_ON(count=len(imports), pid=process.pid))
 
 
 def _depends(view: View, process: Process, owner: Thread, waiters: List[Thread]) -> bool:
@@ -80,16 +86,15 @@ def _match(view: View, process: Process, resource: Resource, owner: Thread, wait
     culprits: List[Culprit] = []
     for thread, frame in _places(owner, held, inside, waiters):
         culprits.append(view.culprit(process, frame, thread))
-    waits = f" waits at {short(inside)}" if inside else " waits"
-    facts = [f"{label(owner)} imports {module}{f' at {short(held)}' if held else ''} and{waits} meanwhile"]
+    importer, at = clauses.named(owner), clauses.at(inside)
+    facts = [_IMPORTS(importer=importer, module=module, where=clauses.at(held), at=at)]
     for thread in waiters:
         wants = own_frame(thread.python)
-        facts.append(f"{label(thread)} waits{f' at {short(wants)}' if wants else ''} until {module} is imported")
+        facts.append(_WAITS(waiter=clauses.named(thread), at=clauses.at(wants), module=module))
     behind = view.graph.behind(frozenset((agent, *(Agent(process.pid, t.tid) for t in waiters))))
     return Match(
         confidence=view.graph.stuck(agent) or "likely",
-        summary=f"{label(owner)} imports {module} and{waits} for what cannot come before {label(waiters[0])} has "
-        f"imported it too",
+        summary=_SUMMARY(importer=importer, module=module, at=at, waiter=clauses.named(waiters[0])),
         evidence=tuple(dict.fromkeys((*facts, *view.graph.reasons(agent)))),
         culprits=tuple(dict.fromkeys(culprits)),
         victims=tuple(view.victim_of(a) for a in behind if a.tid is not None),

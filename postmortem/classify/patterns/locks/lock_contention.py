@@ -15,13 +15,15 @@ each part of the data, or each thread, a lock of its own.
 
 from __future__ import annotations
 
-from typing import FrozenSet, Iterator, List
+from typing import FrozenSet, Iterator, List, Optional
 
 from ....evidence import Process, PythonFrame, Resource, Thread
 from ....evidence.vocabulary import ResourceKind
+from ....findings import Template, Text
 from ....waitgraph import Agent
-from ...facts.knowledge import own_frame, short
-from ...facts.view import View, label, plural
+from ...facts import clauses
+from ...facts.knowledge import own_frame
+from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 from .lockqueues import LockQueue, queue_of, wanted
 
@@ -50,6 +52,29 @@ MIN_WAITERS, MIN_AVERAGE = 2, 1.5
 #: Least share of the waiters that got the lock, or were elsewhere, at some time of the window.
 MIN_MOVED = 0.3
 
+_SUMMARY = Template("{count:n thread} queue for {lock}{holder}; it moves, one at a time")
+_SUMMARY_OF_TASKS = Template("{count:n task} queue for {lock}; it moves, one at a time")
+_WHILE = Template(" while {holder} is at {frame}")
+_WINDOW = Template("an observation window: does {lock} move?")
+_WANTED = Template("{lock}, which {count:n thread} want")
+_WANTED_BY_TASKS = Template("{lock}, which {count:n task} want")
+_STANDS_STILL = Template("{wanted}, does not move at all")
+_GIVEN_TO_NONE = Template("{wanted}, was given to none of them during the window{rests}")
+_RESTS = Template("; its holder rests")
+_RARELY_WANTED = Template("{wanted}, was wanted by {average:.1f} of them on average")
+_QUEUED = Template(
+    "{count:n thread} wanted {lock} at the moment of capture, {average:.1f} on average over {seconds:.1f} s"
+)
+_MOVED = Template("{count} of them got it, or were elsewhere, during that time: it moves")
+_HELD = Template("{holder} held it then{since}{now}{doing}")
+_SINCE = Template(" since {frame}")
+_NOW = Template(", now at {frame}")
+_DOING = Template(" ({wait})")
+_TASKS_QUEUED = Template("{count:n task} wanted {lock} at the moment of capture")
+_TASKS_MOVED = Template("{count} of them waited for something else, or had it, {seconds:.1f} s before: it moves")
+_TASK_HOLDS = Template("task {name} holds it{at}{doing}")
+_IS_AT = Template(", and is at {frame}")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each lock with several waiters: whether it changes hands."""
@@ -61,7 +86,7 @@ def match(view: View) -> Iterator[Answer]:
         if len(waiters) < MIN_WAITERS:
             continue
         if not any(t.samples for t in waiters):
-            yield CannotTell((f"an observation window: does {lock.description} move?",))
+            yield CannotTell((_WINDOW(lock=lock.description),))
             continue
         yield _answer(view, process, queue_of(view, process, lock, waiters, crowd))
 
@@ -69,42 +94,38 @@ def match(view: View) -> Iterator[Answer]:
 def _answer(view: View, process: Process, queue: LockQueue) -> Answer:
     """Return a match if the lock changes hands and is in demand throughout the window."""
     stuck = [t for t in queue.waiters if view.graph.stuck(Agent(process.pid, t.tid)) is not None]
-    what = f"{queue.lock.description}, which {plural(len(queue.waiters), 'thread')} want"
+    wanted_by = _WANTED(lock=queue.lock.description, count=len(queue.waiters))
     if len(stuck) > len(queue.waiters) // 2 and not queue.moved:
-        return No(f"{what}, does not move at all")
+        return No(_STANDS_STILL(wanted=wanted_by))
     holder_moves = queue.holder is not None and (view.moves(queue.holder) or (view.cpu_share(queue.holder) or 0) > 0.05)
     if queue.moved < MIN_MOVED * len(queue.waiters):
-        return No(
-            f"{what}, was given to none of them during the window" + ("" if holder_moves else "; its holder rests")
-        )
+        return No(_GIVEN_TO_NONE(wanted=wanted_by, rests=None if holder_moves else _RESTS()))
     if queue.average < MIN_AVERAGE:
-        return No(f"{what}, was wanted by {queue.average:.1f} of them on average")
+        return No(_RARELY_WANTED(wanted=wanted_by, average=queue.average))
     return _match(view, process, queue)
 
 
 def _match(view: View, process: Process, queue: LockQueue) -> Match:
     frames: List[PythonFrame] = []
+    lock, count = queue.lock.description, len(queue.waiters)
     facts = [
-        f"{plural(len(queue.waiters), 'thread')} wanted {queue.lock.description} at the moment of capture, "
-        f"{queue.average:.1f} on average over {view.window or 0:.1f} s",
-        f"{queue.moved} of them got it, or were elsewhere, during that time: it moves",
+        _QUEUED(count=count, lock=lock, average=queue.average, seconds=view.window or 0),
+        _MOVED(count=queue.moved),
     ]
-    doing = None
+    named = None
     if queue.holder is not None:
-        doing = own_frame(queue.holder.python)
-        where = f" since {short(queue.held.frame)}" if queue.held is not None else ""
-        now = f", now at {short(doing)}" if doing is not None else ""
-        facts.append(f"{label(queue.holder)} held it then{where}{now}{_does(queue.holder)}")
+        holder, doing = clauses.named(queue.holder), own_frame(queue.holder.python)
+        since = _SINCE(frame=queue.held.frame) if queue.held is not None else None
+        now = _NOW(frame=doing) if doing is not None else None
+        facts.append(_HELD(holder=holder, since=since, now=now, doing=_does(queue.holder)))
+        named = _WHILE(holder=holder, frame=doing) if doing is not None else None
         frames += [f for f in (doing, queue.under, queue.held.frame if queue.held else None) if f is not None]
     wanting = [f for t in queue.waiters for f in [own_frame(t.python)] if f is not None]
     frames += wanting[:2]
     frames += queue.inside(view)
-    named = (
-        f" while {label(queue.holder)} is at {short(doing)}" if queue.holder is not None and doing is not None else ""
-    )
     return Match(
         confidence="likely",
-        summary=f"{plural(len(queue.waiters), 'thread')} queue for {queue.lock.description}{named}; it moves, one at a time",
+        summary=_SUMMARY(count=count, lock=lock, holder=named),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, queue.holder) for f in list(dict.fromkeys(frames))[:6]),
         victims=tuple(view.victim(process, t) for t in queue.waiters),
@@ -115,28 +136,29 @@ def _match(view: View, process: Process, queue: LockQueue) -> Match:
 def _of_tasks(view: View, process: Process, lock: Resource) -> Answer:
     """Return the answer for an asyncio.Lock, judged by which tasks waited for it at the start of the window and at its end."""
     waiting = [task for task in process.tasks if task.id in lock.waiting_tasks]
-    what = f"{lock.description}, which {plural(len(waiting), 'task')} want"
     if all(task.moved is None for task in waiting):
-        return CannotTell((f"an observation window: does {lock.description} move?",))
+        return CannotTell((_WINDOW(lock=lock.description),))
     moved = sum(bool(task.moved) for task in waiting)
     owner = next((task for task in process.tasks if task.id == lock.owner_task), None)
     if not moved and (owner is None or not owner.moved):
-        return No(f"{what}, was given to none of them during the window")
+        wanted_by = _WANTED_BY_TASKS(lock=lock.description, count=len(waiting))
+        return No(_GIVEN_TO_NONE(wanted=wanted_by, rests=None))
     frames = [
         f for task in (*([owner] if owner else []), *waiting[:1]) for f in [own_frame(task.stack)] if f is not None
     ]
     held = next((h for h in owner.holds if h.resource == lock.id), None) if owner is not None else None
     frames += [held.frame] if held is not None else []
     facts = [
-        f"{plural(len(waiting), 'task')} wanted {lock.description} at the moment of capture",
-        f"{moved} of them waited for something else, or had it, {view.window or 0:.1f} s before: it moves",
+        _TASKS_QUEUED(count=len(waiting), lock=lock.description),
+        _TASKS_MOVED(count=moved, seconds=view.window or 0),
     ]
     if owner is not None:
-        doing = f", and is at {short(frames[0])}" if frames else ""
-        facts.append(f"task {owner.name} holds it{doing}" + (f" ({owner.wait.kind})" if owner.wait is not None else ""))
+        at = _IS_AT(frame=frames[0]) if frames else None
+        doing = _DOING(wait=owner.wait.kind) if owner.wait is not None else None
+        facts.append(_TASK_HOLDS(name=str(owner.name), at=at, doing=doing))
     return Match(
         confidence="likely",
-        summary=f"{plural(len(waiting), 'task')} queue for {lock.description}; it moves, one at a time",
+        summary=_SUMMARY_OF_TASKS(count=len(waiting), lock=lock.description),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, None, owner.name if owner else None) for f in dict.fromkeys(frames)),
         victims=tuple(view.victim_of(Agent(process.pid, task=task.id)) for task in waiting[:20]),
@@ -144,6 +166,6 @@ def _of_tasks(view: View, process: Process, lock: Resource) -> Answer:
     )
 
 
-def _does(holder: Thread) -> str:
+def _does(holder: Thread) -> Optional[Text]:
     wait = holder.wait
-    return f" ({wait.phrase or wait.kind})" if wait is not None and wait.kind not in ("gil",) else ""
+    return _DOING(wait=wait.phrase or wait.kind) if wait is not None and wait.kind not in ("gil",) else None

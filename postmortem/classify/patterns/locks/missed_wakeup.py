@@ -19,9 +19,11 @@ from __future__ import annotations
 from typing import Iterator, List, Tuple
 
 from ....evidence import Process, PythonFrame
+from ....findings import Template, Text
 from ....waitgraph import Edge, WaitGraph
-from ...facts.knowledge import own_frame, short
-from ...facts.view import View, do, plural
+from ...facts import clauses
+from ...facts.knowledge import own_frame
+from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from .othercauses import SIGNALLED, other_cause, signals_itself
 from .oversleeping import overslept
@@ -45,14 +47,21 @@ PATTERN = Pattern(
     ),
 )
 
-_JOIN_REMEDY = (
+_JOIN_REMEDY = Template(
     "Queue.join waits until task_done() was called once for every item that was put. Call it in a `finally` clause, so that "
     "no exception, `continue` or `return` can skip it."
 )
-_HANDLERS = (
+
+_SUMMARY = Template("{waiter} {waits}{at}, and nobody is left to bring that about{more}")
+_IN_DETAIL = Template("{phrase} ({what})")
+_IN_SHORT = Template("{verb} {what}")
+_MORE = Template("; {count:n other thread} {count:v wait} likewise")
+_IDLE_WORKERS = Template("{count:n worker} of process {pid} {count:v wait} for a job, as idle ones do")
+_KEEPS = Template("{agent} keeps what others want since {frame}")
+_HANDLERS = Template(
     "whether the program has a signal handler that signals them could not be read: that would be another reading"
 )
-_PARKED = (
+_PARKED = Template(
     "nobody waits for it, and others go on: it may rest on purpose, as a main thread that only keeps servers alive does"
 )
 
@@ -70,9 +79,7 @@ def match(view: View) -> Iterator[Answer]:
         if busy:
             yield _match(view, process, busy, waits)
         elif waits:
-            yield No(
-                f"{plural(len(waits), 'worker')} of process {process.pid} {do(len(waits), 'wait')} for a job, as idle ones do"
-            )
+            yield No(_IDLE_WORKERS(count=len(waits), pid=process.pid))
     yield from overslept(view)
 
 
@@ -99,15 +106,15 @@ def _match(view: View, process: Process, busy: List[Edge], waits: List[Edge]) ->
         summary=_summary(graph, main_first, busy),
         evidence=(
             *graph.reasons(*(e.waiter for e in waits)),
-            *(f"{graph.label(a)} keeps what others want since {short(f)}" for a, f in kept[:3]),
-            *((_HANDLERS,) if handled else ()),
-            *((_PARKED,) if parked else ()),
+            *(_KEEPS(agent=a, frame=f) for a, f in kept[:3]),
+            *((_HANDLERS(),) if handled else ()),
+            *((_PARKED(),) if parked else ()),
         ),
         culprits=tuple(
             dict.fromkeys(view.culprit_of(a, f) for a, f in (*((e.waiter, f) for e, f in main_first), *kept))
         ),
         victims=tuple(view.victim_of(a) for a in victims),
-        remedy=_JOIN_REMEDY if joins else None,
+        remedy=_JOIN_REMEDY() if joins else None,
         pid=process.pid,
     )
 
@@ -116,12 +123,14 @@ def _joins_queue(graph: WaitGraph, edge: Edge) -> bool:
     return any(f.function == "join" and f.file.endswith("/queue.py") for f in graph.places.stack(edge.waiter)[:4])
 
 
-def _summary(graph: WaitGraph, places: List[Tuple[Edge, PythonFrame]], busy: List[Edge]) -> str:
+def _summary(graph: WaitGraph, places: List[Tuple[Edge, PythonFrame]], busy: List[Edge]) -> Text:
     edge = places[0][0] if places else busy[0]
-    at = f" at {short(places[0][1])}" if places else ""
     thread = graph.places.thread(edge.waiter)
     detail = thread.wait.phrase if thread is not None and thread.wait is not None else None
-    waits = f"{detail} ({edge.what})" if detail and edge.resource is not None else f"{edge.verb} {edge.what}"
-    others = len(busy) - 1
-    more = f"; {plural(others, 'other thread')} {do(others, 'wait')} likewise" if others else ""
-    return f"{graph.label(edge.waiter)} {waits}{at}, and nobody is left to bring that about{more}"
+    detailed = detail and edge.resource is not None
+    return _SUMMARY(
+        waiter=edge.waiter,
+        waits=_IN_DETAIL(phrase=detail, what=edge.what) if detailed else _IN_SHORT(verb=edge.verb, what=edge.what),
+        at=clauses.at(places[0][1]) if places else None,
+        more=_MORE(count=len(busy) - 1) if len(busy) > 1 else None,
+    )

@@ -20,11 +20,12 @@ from typing import FrozenSet, Iterator, List, Optional, Tuple
 
 from ....evidence import NativeFrame, Process, Thread
 from ....evidence.vocabulary import ResourceKind
-from ....findings import Culprit
-from ....waitgraph import Cycle, Edge, known_from
-from ...facts import native
-from ...facts.knowledge import own_frame, short
-from ...facts.view import View, do, plural
+from ....findings import Culprit, Template, Text
+from ....findings.found import Said
+from ....waitgraph import Cycle
+from ...facts import clauses, native
+from ...facts.knowledge import own_frame
+from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
@@ -56,6 +57,17 @@ _PYTHON_LOCKS: FrozenSet[ResourceKind] = frozenset(
     ("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock", "import-lock")
 )
 
+_SUMMARY = Template("{holder} holds the GIL and {waits} {what}; {waiter} has to have the GIL before that can come")
+_WAITS_FOR_END = Template("waits for the end of")
+_WANTS = Template("wants")
+_NO_INVERSION = Template("who holds the GIL of process {pid} waits for nobody who wants it")
+_JOINS = Template("{waiter}{place} waits in native code for the end of {owner}")
+_HELD = Template("{waiter}{place} wants {what}, held by {owner} ({basis:known})")
+_PLACE = Template("{at}{inside}")
+_INSIDE = Template(", inside {code}{called}")
+_CALLED = Template(" called at {frame}")
+_BEHIND = Template("{count:n other thread} {count:v want} the GIL")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield a match for each wait-for cycle of the GIL and native locks."""
@@ -65,7 +77,7 @@ def match(view: View) -> Iterator[Answer]:
         yield _match(view, process, cycle)
     for process in view.pythons if not cycles else ():
         if any(thread.gil == "waits" for thread in process.threads):
-            yield No(f"who holds the GIL of process {process.pid} waits for nobody who wants it")
+            yield No(_NO_INVERSION(pid=process.pid))
 
 
 def _is_inversion(cycle: Cycle) -> bool:
@@ -82,22 +94,24 @@ def _match(view: View, process: Process, cycle: Cycle) -> Match:
     module = next(
         (frames[0].module for t in threads if t.gil == "holds" for frames in [native.called(t)] if frames), None
     )
-    facts: List[str] = []
+    facts: List[Said] = []
     culprits: List[Culprit] = []
     for edge, after in zip(cycle.edges, [*cycle.edges[1:], cycle.edges[0]]):
         thread = graph.places.thread(edge.waiter)
-        at, found = _place(view, process, thread, module) if thread is not None else ("", [])
-        how = f" ({known_from(edge.basis)})" if edge.kind != "thread" else ""
-        facts.append(f"{graph.label(edge.waiter)}{at} {_wants(edge, graph.label(after.waiter))}{how}")
+        place, found = _place(view, process, thread, module) if thread is not None else (None, [])
+        if edge.kind == "thread":
+            facts.append(_JOINS(waiter=edge.waiter, place=place, owner=after.waiter))
+        else:
+            facts.append(_HELD(waiter=edge.waiter, place=place, what=edge.what, owner=after.waiter, basis=edge.basis))
         # the holder of the GIL first: that is where it can be released
         culprits = [*found, *culprits] if edge.kind != "gil" else [*culprits, *found]
         facts += edge.because
     behind = [t for t in process.threads if t.gil == "waits" and t not in threads]
     if behind:
-        facts.append(f"{plural(len(behind), 'other thread')} {do(len(behind), 'want')} the GIL")
+        facts.append(_BEHIND(count=len(behind)))
     return Match(
         confidence="proven" if view.graph.proves(cycle) else "likely",
-        summary=_summary(view, cycle),
+        summary=_summary(cycle),
         evidence=tuple(facts),
         culprits=tuple(dict.fromkeys(culprits)),
         victims=tuple(view.victim(process, t) for t in behind),
@@ -105,29 +119,20 @@ def _match(view: View, process: Process, cycle: Cycle) -> Match:
     )
 
 
-def _wants(edge: Edge, holder: str) -> str:
-    if edge.kind == "thread":
-        return f"waits in native code for the end of {holder}"
-    return f"wants {edge.what}, held by {holder}"
-
-
-def _place(view: View, process: Process, thread: Thread, module: Optional[str]) -> Tuple[str, List[Culprit]]:
-    """Return where a thread called into the native code with the lock: a phrase, and the lines in Python and C or C++."""
+def _place(view: View, process: Process, thread: Thread, module: Optional[str]) -> Tuple[Text, List[Culprit]]:
+    """Return where a thread called into the native code with the lock: a clause, and the lines in Python and C or C++."""
     innermost = own_frame(thread.python)
     entered = native.entered_at(thread, module)
     inside: List[NativeFrame] = list(native.frames_of(thread, module)[:1])
     found = [view.culprit(process, entered, thread)] if entered is not None else []
     found += [c for frame in inside for c in [native.culprit(process, thread, frame)] if c is not None]
-    through = f", inside {native.where(inside[0])}" if inside else ""
-    entry = f" called at {short(entered)}" if inside and entered is not None and entered != innermost else ""
-    return (f" at {short(innermost)}" if innermost is not None else "") + through + entry, found
+    called = _CALLED(frame=entered) if entered is not None and entered != innermost else None
+    through = _INSIDE(code=native.where(inside[0]), called=called) if inside else None
+    return _PLACE(at=clauses.at(innermost), inside=through), found
 
 
-def _summary(view: View, cycle: Cycle) -> str:
+def _summary(cycle: Cycle) -> Text:
     gil = next(edge for edge in cycle.edges if edge.kind == "gil")
     holder = cycle.edges[(cycle.edges.index(gil) + 1) % len(cycle.edges)]
-    what = "waits for the end of" if holder.kind == "thread" else "wants"
-    return (
-        f"{view.graph.label(holder.waiter)} holds the GIL and {what} {holder.what}; {view.graph.label(gil.waiter)} has to "
-        "have the GIL before that can come"
-    )
+    waits = _WAITS_FOR_END() if holder.kind == "thread" else _WANTS()
+    return _SUMMARY(holder=holder.waiter, waits=waits, what=holder.what, waiter=gil.waiter)

@@ -18,9 +18,12 @@ from typing import FrozenSet, Iterator, List, Tuple
 
 from ....evidence import Process, PythonFrame, Resource, Thread
 from ....evidence.vocabulary import ResourceKind
+from ....findings import Template
+from ....findings.found import Said
 from ....waitgraph import Agent
-from ...facts.knowledge import is_library, is_stdlib, own_frame, short
-from ...facts.view import View, do, label, plural
+from ...facts import clauses
+from ...facts.knowledge import is_library, is_stdlib, own_frame
+from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
@@ -46,6 +49,20 @@ PATTERN = Pattern(
 _TAKES = ("acquire", "__enter__")
 _LOCKS: FrozenSet[ResourceKind] = frozenset(("lock", "rlock", "import-lock", "mutex", "rwlock"))
 
+_NO_TASK_HOLDS = Template("{count:n task} {count:v wait} for {lock}{taken}: no task that is there holds it")
+_NOBODY_HOLDS = Template("{count:n thread} {count:v wait} for {lock}{taken}: nobody who is there holds it")
+_NOBODY_KNOWN_HOLDS = Template(
+    "{count:n thread} {count:v wait} for {lock}{taken}: nobody who is there is known to hold it"
+)
+_TAKEN = Template(", taken at {frame} and never given back")
+_ALL_HELD = Template("every lock that threads of process {pid} wait for has a holder who is there, or may have one")
+_WANTS = Template("{waiter} wants {lock}{at}, without a time limit")
+_MORE = Template("and so {count:v do} {count:n more thread}")
+_HOLDER_GONE = Template("{lock} records a holder that is not among the {count} threads")
+_BY_HAND = Template("{frame} takes it by hand, and may be left without giving it back")
+_THROUGH_THAT = Template("{frame} takes it through that")
+_GATE = Template("{frame} gives it back without having taken it: perhaps it is a gate that others open")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield a match for each lock that is held by no existing thread or task."""
@@ -60,9 +77,7 @@ def match(view: View) -> Iterator[Answer]:
                 yield _match(view, process, resource, waiters)
         yield from _tasks(view, process)
         if wanted and not lost:
-            yield No(
-                f"every lock that threads of process {process.pid} wait for has a holder who is there, or may have one"
-            )
+            yield No(_ALL_HELD(pid=process.pid))
 
 
 def _tasks(view: View, process: Process) -> Iterator[Answer]:
@@ -79,16 +94,16 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
         agents = [Agent(process.pid, task=t.id) for t in waiting]
         taken = resource.taken_at
         places = taken or tuple(f for t in waiting for f in [own_frame(t.stack)] if f is not None)
-        at = f", taken at {short(taken[0])} and never given back" if taken else ""
         certain = all(view.graph.stuck(agent) == "proven" for agent in agents)  # no code can release it
         yield Match(
             confidence="proven" if certain else "likely",
-            summary=f"{plural(len(waiting), 'task')} {do(len(waiting), 'wait')} for {resource.description}{at}: "
-            "no task that is there holds it",
+            summary=_NO_TASK_HOLDS(
+                count=len(waiting), lock=resource.description, taken=_TAKEN(frame=taken[0]) if taken else None
+            ),
             evidence=(
-                *(f"{view.graph.label(a)} wants {resource.description}, without a time limit" for a in agents[:4]),
+                *(_WANTS(waiter=agent, lock=resource.description, at=None) for agent in agents[:4]),
                 *resource.because,
-                *(f"{short(frame)} takes it by hand, and may be left without giving it back" for frame in taken),
+                *(_BY_HAND(frame=frame) for frame in taken),
             ),
             culprits=tuple(dict.fromkeys(view.culprit(process, frame) for frame in places)),
             victims=tuple(view.victim_of(a) for a in (*agents, *view.graph.behind(frozenset(agents)))),
@@ -105,15 +120,18 @@ def _waiters(view: View, process: Process, resource: Resource) -> List[Thread]:
 def _match(view: View, process: Process, resource: Resource, waiters: List[Thread]) -> Match:
     taken = resource.taken_at
     wants = next((f for t in waiters for f in [own_frame(t.python)] if f is not None), None)
-    facts = [f"{label(t)} wants {resource.description}{_at(t)}, without a time limit" for t in waiters[:4]]
+    lock = resource.description
+    facts: List[Said] = [
+        _WANTS(waiter=clauses.named(t), lock=lock, at=clauses.at(own_frame(t.python))) for t in waiters[:4]
+    ]
     if len(waiters) > 4:
-        facts.append(f"and so {do(len(waiters) - 4, 'do')} {plural(len(waiters) - 4, 'more thread')}")
+        facts.append(_MORE(count=len(waiters) - 4))
     if resource.owner_gone:
-        facts.append(f"{resource.description} records a holder that is not among the {len(process.threads)} threads")
+        facts.append(_HOLDER_GONE(lock=lock, count=len(process.threads)))
     facts += resource.because
-    facts += [f"{short(frame)} takes it by hand, and may be left without giving it back" for frame in taken]
+    facts += [_BY_HAND(frame=frame) for frame in taken]
     callers = [frame for t in waiters[:4] for frame in _callers(t, taken)]
-    facts += [f"{short(frame)} takes it through that" for frame in dict.fromkeys(callers)]
+    facts += [_THROUGH_THAT(frame=frame) for frame in dict.fromkeys(callers)]
     culprits = [view.culprit(process, frame) for frame in (*taken, *callers)]
     if not culprits and wants is not None:
         culprits = [view.culprit(process, wants, waiters[0])]
@@ -122,12 +140,12 @@ def _match(view: View, process: Process, resource: Resource, waiters: List[Threa
         view.graph.stuck(Agent(process.pid, t.tid)) is None for t in process.threads
     )
     if opener is not None:
-        facts.append(f"{short(opener)} gives it back without having taken it: perhaps it is a gate that others open")
-    where = f", taken at {short(taken[0])} and never given back" if len(taken) == 1 and not open_ended else ""
+        facts.append(_GATE(frame=opener))
+    told = _NOBODY_KNOWN_HOLDS if open_ended else _NOBODY_HOLDS
+    where = _TAKEN(frame=taken[0]) if len(taken) == 1 and not open_ended else None
     return Match(
         confidence="proven" if resource.owner_gone else "possible" if open_ended else "likely",
-        summary=f"{plural(len(waiters), 'thread')} {do(len(waiters), 'wait')} for {resource.description}{where}: "
-        f"nobody who is there {'is known to hold' if open_ended else 'holds'} it",
+        summary=told(count=len(waiters), lock=lock, taken=where),
         evidence=tuple(facts),
         culprits=tuple(dict.fromkeys(culprits)),
         victims=tuple(view.victim(process, t) for t in waiters),
@@ -148,8 +166,3 @@ def _callers(thread: Thread, taken: Tuple[PythonFrame, ...]) -> Iterator[PythonF
             yield frame
         if not is_library(frame):
             return
-
-
-def _at(thread: Thread) -> str:
-    frame = own_frame(thread.python)
-    return f" at {short(frame)}" if frame else ""

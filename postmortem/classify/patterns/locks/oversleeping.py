@@ -9,13 +9,23 @@ from __future__ import annotations
 
 from typing import Iterator, List, Tuple
 
+from ....findings import Template, Text
 from ....waitgraph import Agent, Edge
-from ...facts.knowledge import own_frame, short
-from ...facts.view import View, plural
+from ...facts import clauses
+from ...facts.knowledge import own_frame
+from ...facts.view import View
 from ...pattern import Match
 
 #: Seconds: no test, request or retry is meant to last so long.
 LONG_S = 600.0
+
+_SUMMARY = Template("{agent} {verb} {what}{at}{others}; whoever could signal it sleeps for long, or waits")
+_OTHERS = Template(" (like {count:n other})")
+_UNREADABLE = Template("whether one of them should have signalled before, nobody can read")
+_REFERS = Template("{waker} refers to it, and {doing}")
+_SLEEPS = Template("sleeps for {seconds:g} s")
+_WAITS = Template("waits itself{how}")
+_IN_BRACKETS = Template(" ({phrase})")
 
 
 def overslept(view: View) -> Iterator[Match]:
@@ -34,16 +44,15 @@ def _match(view: View, several: List[Tuple[Agent, Edge]]) -> Match:
     graph = view.graph
     agent, edge = several[0]
     frame = own_frame(graph.places.stack(agent))
-    at = f" at {short(frame)}" if frame is not None else ""
-    others = f" (like {plural(len(several) - 1, 'other')})" if len(several) > 1 else ""
+    others = _OTHERS(count=len(several) - 1) if len(several) > 1 else None
     places = [(a, f) for a, _e in several for f in [own_frame(graph.places.stack(a))] if f is not None]
     return Match(
         confidence="possible",
-        summary=f"{graph.label(agent)} {edge.verb} {edge.what}{at}{others}; whoever could signal it sleeps for long, or waits",
+        summary=_SUMMARY(agent=agent, verb=edge.verb, what=edge.what, at=clauses.at(frame), others=others),
         evidence=(
             *(_waker(view, waker) for waker in edge.wakers[:8]),
             *edge.because[:4],
-            "whether one of them should have signalled before, nobody can read",
+            _UNREADABLE(),
         ),
         culprits=tuple(dict.fromkeys(view.culprit_of(a, f) for a, f in places)),
         victims=tuple(view.victim_of(a) for a in graph.behind(frozenset(a for a, _e in several))),
@@ -51,13 +60,11 @@ def _match(view: View, several: List[Tuple[Agent, Edge]]) -> Match:
     )
 
 
-def _waker(view: View, waker: Agent) -> str:
-    """Return a sentence on what a waker does instead of signalling."""
+def _waker(view: View, waker: Agent) -> Text:
+    """Return the text on what a waker does instead of signalling."""
     task, thread = view.graph.places.task(waker), view.graph.places.thread(waker)
     wait = task.wait if task is not None else thread.wait if thread is not None else None
-    doing = "waits itself"
     if wait is not None and wait.kind == "sleep" and wait.timeout_s is not None:
-        doing = f"sleeps for {wait.timeout_s:g} s"
-    elif wait is not None and wait.phrase:
-        doing = f"waits itself ({wait.phrase})"
-    return f"{view.graph.label(waker)} refers to it, and {doing}"
+        return _REFERS(waker=waker, doing=_SLEEPS(seconds=wait.timeout_s))
+    how = _IN_BRACKETS(phrase=wait.phrase) if wait is not None and wait.phrase else None
+    return _REFERS(waker=waker, doing=_WAITS(how=how))

@@ -15,14 +15,16 @@ A larger pool only postpones the hang; a time limit on the second one turns it i
 
 from __future__ import annotations
 
-from typing import Dict, FrozenSet, Iterator, List, Optional, Tuple
+from typing import Dict, FrozenSet, Iterator, List, Tuple
 
 from ....evidence import Process, PythonFrame, Resource, Waker
 from ....evidence.vocabulary import ResourceKind
-from ....findings import Culprit
-from ....waitgraph import Agent, known_from
-from ...facts.knowledge import is_library, own_frame, short
-from ...facts.view import View, do, plural
+from ....findings import Culprit, Template, Text
+from ....findings.found import Said
+from ....waitgraph import Agent
+from ...facts import clauses
+from ...facts.knowledge import is_library, own_frame
+from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
@@ -58,6 +60,23 @@ Holder = Tuple[Agent, Waker]
 _NAMED = 40  # most holders listed in a finding
 _POOLS: FrozenSet[ResourceKind] = frozenset(("semaphore", "queue", "condition", "async-semaphore"))
 
+_SUMMARY = Template(
+    "{pool} is exhausted: {holders} that {count:v has|have} taken from it {count:v wait}{at} for more before "
+    "{count:v it gives its|they give theirs} back"
+)
+_THREADS = Template("{count:n thread}")
+_TASKS = Template("{count:n task}")
+_GOES_ON = Template("{pool} is empty, but {holder}, who has some of it, can go on")
+_STUCK_OTHERWISE = Template("those who have some of {pool} cannot go on for another reason")
+_PARTS = Template("{pool}: {parts:n part} of it found, with {holders}")
+_HAS_ONE = Template("{holder} has one{since} ({basis:known}) and waits{at} for {what}")
+_SINCE = Template(" since at {frame}")
+_ANOTHER = Template("another")
+_WHO_WANT_ONE = Template("those who want one")
+_ELSE = Template("something else")
+_MORE = Template("so it is with {count} more")
+_WAITING = Template("{count:n other} wait for it: {agents}")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each empty pool: whether one of its holders can go on."""
@@ -70,12 +89,11 @@ def match(view: View) -> Iterator[Answer]:
                 continue
             free = [a for a, _w in holders if not _starves(view, process, resource, a)]
             if free:
-                who = view.graph.label(free[0])
-                yield No(f"{resource.description} is empty, but {who}, who has some of it, can go on")
+                yield No(_GOES_ON(pool=resource.description, holder=free[0]))
             elif not any(
                 (view.graph.needs(a, resource.id) or _wants(view, a, resource)) for a, _w in holders
             ) or _in_other_circle(view, resource, holders):
-                yield No(f"those who have some of {resource.description} cannot go on for another reason")
+                yield No(_STUCK_OTHERWISE(pool=resource.description))
             elif not resource.limit or len(holders) >= resource.limit:  # an unknown capacity counts as reached
                 yield _match(view, process, resource, holders)
 
@@ -99,33 +117,36 @@ def _in_other_circle(view: View, resource: Resource, holders: List[Holder]) -> b
 
 def _match(view: View, process: Process, resource: Resource, holders: List[Holder]) -> Match:
     graph, who = view.graph, list(dict.fromkeys(a for a, _w in holders))
-    noun, one = "task" if who[0].task is not None else "thread", len(who) == 1
-    facts = [f"{resource.description}: {plural(len(holders), 'part')} of it found, with {plural(len(who), noun)}"]
-    for agent, waker in holders[:_NAMED]:
-        frame, wants = own_frame(graph.places.stack(agent)), _wants(view, agent, resource)
-        what = (
-            "another" if wants else "those who want one" if view.graph.needs(agent, resource.id) else "something else"
-        )
-        since = f"{_at(' since', waker.frame)} ({known_from(waker.basis)})"
-        facts.append(f"{graph.label(agent)} has one{since} and waits{_at('', frame)} for {what}")
-    facts += [f"so it is with {len(holders) - _NAMED} more"] if len(holders) > _NAMED else []
+    pool, told = resource.description, (_TASKS if who[0].task is not None else _THREADS)(count=len(who))
+    facts: List[Said] = [_PARTS(pool=pool, parts=len(holders), holders=told)]
+    facts += [_has_one(view, agent, waker, resource) for agent, waker in holders[:_NAMED]]
+    facts += [_MORE(count=len(holders) - _NAMED)] if len(holders) > _NAMED else []
     facts += resource.because
     behind = [Agent(process.pid, tid) for tid in resource.waiters] + [
         Agent(process.pid, task=t) for t in resource.waiting_tasks
     ]
     waiting = [agent for agent in behind if agent not in who]
     if waiting:
-        facts.append(f"{plural(len(waiting), 'other')} wait for it: {', '.join(map(graph.label, waiting[:5]))}")
+        facts.append(_WAITING(count=len(waiting), agents=tuple(waiting[:5])))
+    at = clauses.at(own_frame(graph.places.stack(who[0])))
     return Match(
         confidence="proven" if resource.closed and {graph.stuck(a) for a in who} == {"proven"} else "likely",
-        summary=f"{resource.description} is exhausted: {plural(len(who), noun)} that {'has' if one else 'have'} taken from it "
-        f"{do(len(who), 'wait')}{_at('', own_frame(graph.places.stack(who[0])))} for more before "
-        f"{'it gives its' if one else 'they give theirs'} back",
+        summary=_SUMMARY(pool=pool, holders=told, count=len(who), at=at),
         evidence=tuple(facts),
         culprits=tuple(_culprits(view, holders)),
         victims=tuple(view.victim_of(agent) for agent in waiting),
         pid=process.pid,
     )
+
+
+def _has_one(view: View, agent: Agent, waker: Waker, resource: Resource) -> Text:
+    """Return the text on one holder: since when it has its part, and what it waits for."""
+    what = (
+        _ANOTHER if _wants(view, agent, resource) else _WHO_WANT_ONE if view.graph.needs(agent, resource.id) else _ELSE
+    )
+    since = _SINCE(frame=waker.frame) if waker.frame is not None else None
+    at = clauses.at(own_frame(view.graph.places.stack(agent)))
+    return _HAS_ONE(holder=agent, since=since, basis=waker.basis, at=at, what=what())
 
 
 def _culprits(view: View, holders: List[Holder]) -> Iterator[Culprit]:
@@ -145,7 +166,3 @@ def _wants(view: View, agent: Agent, resource: Resource) -> bool:
     thread, task = places.thread(agent), places.task(agent)
     wait = thread.wait if thread is not None else task.wait if task is not None else None
     return wait is not None and wait.resource == resource.id
-
-
-def _at(word: str, frame: Optional[PythonFrame]) -> str:
-    return f"{word} at {short(frame)}" if frame is not None else ""

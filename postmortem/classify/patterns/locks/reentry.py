@@ -11,9 +11,14 @@ from __future__ import annotations
 from typing import Iterator, NamedTuple, Optional, Tuple
 
 from ....evidence import HeldLock, NativeFrame, Process, PythonFrame, Resource, Thread
+from ....findings import Template, Text
 from ....waitgraph import Agent
-from ...facts import knowledge
+from ...facts import clauses, knowledge
+from ...facts.knowledge import own_frame
 from ...facts.view import View
+
+_TAKEN = Template("{thread} took {lock} at {frame} ({basis:known})")
+_WANTED_AGAIN = Template("it waits for the same lock{at}")
 
 
 class Reentry(NamedTuple):
@@ -32,6 +37,19 @@ class Reentry(NamedTuple):
         """Return whether every fact was read rather than inferred, and the wait has no timeout."""
         wait = self.thread.wait
         return self.stuck and self.held.basis != "inferred" and wait is not None and wait.endless is not False
+
+    @property
+    def taken(self) -> Text:
+        """Return the text on where the thread took the lock."""
+        held = self.held
+        return _TAKEN(
+            thread=clauses.named(self.thread), lock=self.resource.description, frame=held.frame, basis=held.basis
+        )
+
+    @property
+    def wanted_again(self) -> Text:
+        """Return the text on where the code that was entered wants the lock."""
+        return _WANTED_AGAIN(at=clauses.at(own_frame(self.thread.python)))
 
 
 def reentries(view: View) -> Iterator[Reentry]:

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from typing import Iterator
 
-from ....waitgraph import known_from
-from ...facts.knowledge import own_frame, short
-from ...facts.view import View, do, label, plural
+from ....findings import Template
+from ...facts import clauses
+from ...facts.knowledge import own_frame
+from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from .reentry import Reentry, reentries
 
@@ -48,6 +49,11 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/threading.html#rlock-objects",),
 )
 
+_SUMMARY = Template("{thread} waits{at} for {lock}, which it holds itself since {since}")
+_AGAIN = Template("the same thread waits for the same lock{at}, {depth:n call} further in")
+_QUEUE = Template("{count:n other thread} {count:v queue} for the lock")
+_NO_CALL = Template("a {via} re-enters the lock, not a call of the program")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield a match for each thread that waits for a lock that it holds, through its own calls."""
@@ -55,25 +61,22 @@ def match(view: View) -> Iterator[Answer]:
         if found.via == "call":
             yield _match(view, found)
         else:
-            yield No(f"a {found.via} re-enters the lock, not a call of the program")
+            yield No(_NO_CALL(via=found.via))
 
 
 def _match(view: View, found: Reentry) -> Match:
     process, thread, resource, held = found.process, found.thread, found.resource, found.held
     again = own_frame(thread.python)
     queue = [t for tid in resource.waiters if tid != thread.tid for t in [view.thread(process, tid)] if t]
-    at = f" at {short(again)}" if again else ""
-    facts = [
-        f"{label(thread)} took {resource.description} at {short(held.frame)} ({known_from(held.basis)})",
-        f"the same thread waits for the same lock{at}, {plural(held.depth, 'call')} further in",
-    ]
+    at = clauses.at(again)
+    facts = [found.taken, _AGAIN(at=at, depth=held.depth)]
     if queue:
-        facts.append(f"{plural(len(queue), 'other thread')} {do(len(queue), 'queue')} for the lock")
+        facts.append(_QUEUE(count=len(queue)))
     # the call between the two lines is often the line to move
     places = (again, held.frame, *thread.python[held.depth : held.depth + 1])
     return Match(
         confidence="proven" if found.sure else "likely",
-        summary=f"{label(thread)} waits{at} for {resource.description}, which it holds itself since {short(held.frame)}",
+        summary=_SUMMARY(thread=clauses.named(thread), at=at, lock=resource.description, since=held.frame),
         evidence=tuple(facts),
         culprits=tuple(dict.fromkeys(view.culprit(process, f, thread) for f in places if f is not None)),
         victims=tuple(view.victim(process, t) for t in queue),

@@ -13,13 +13,16 @@ something that will not come any more, because the code that would have sent it 
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional
+from typing import Dict, Iterator, List, Optional
 
 from ....evidence import Process, PythonFrame, Thread
+from ....evidence.vocabulary import WaitKind
+from ....findings import Template
+from ....findings.found import Said
 from ....waitgraph import Agent
-from ...facts import knowledge
-from ...facts.knowledge import own_frame, short
-from ...facts.view import View, label, plural
+from ...facts import clauses, knowledge
+from ...facts.knowledge import own_frame
+from ...facts.view import View
 from ...pattern import Answer, Match, Pattern
 
 PATTERN = Pattern(
@@ -44,6 +47,28 @@ _CAUSES = (
     "lock-order-deadlock", "self-deadlock", "finalizer-deadlock", "python-busy-loop", "sleeping", "network-wait", "missed-wakeup",
     "orphaned-lock", "executor-self-deadlock", "pipe-deadlock", "pipe-never-closed", "native-lock-gil-inversion",
 )  # fmt: skip
+
+_SUMMARY = Template("the program has ended, but {thread} has not: it {doing}{at}")
+_IS_OVER = Template(
+    "{main} is in {function} of {file}, called by the interpreter itself: the program's own code has ended"
+)
+_WAITS_FOR = Template("it waits for {thread}, {why}, which {doing}{at}")
+_NO_DAEMON = Template("not a daemon")
+_NEEDED = Template("a thread it must wait for")
+_KEEP_ALIVE = Template("{count:n thread} keep the process alive: {threads}")
+_RUNS = Template("runs")
+_IS_IN = Template("is in {call}")
+#: What a thread does, by the kind of its wait, if nothing more precise is known.
+_WAITS: Dict[WaitKind, Template] = {
+    "lock": Template("waits for a lock"),
+    "rlock": Template("waits for a lock"),
+    "condition": Template("waits to be notified"),
+    "sleep": Template("sleeps"),
+    "socket": Template("waits for the network"),
+    "event-loop": Template("runs an idle event loop"),
+    "pipe": Template("waits for a pipe"),
+    "gil": Template("wants the GIL"),
+}
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -83,28 +108,25 @@ def _joined(view: View, process: Process, main: Thread) -> List[Thread]:
 def _match(view: View, process: Process, main: Thread, joined: List[Thread]) -> Match:
     thread = next((t for t in joined if own_frame(t.python)), joined[0])
     frame = _place(thread)
-    at = f" at {short(frame)}" if frame else ""
-    doing = _doing(thread)
+    name, doing, at = clauses.named(thread), _doing(thread), clauses.at(frame)
     woken = view.moves(thread) and not _ends(thread)  # other code gives it work
     working = not view.rests(thread) or woken or (_ends(thread) and not _in_loop(view, frame))
     working = working or _opens(view, Agent(process.pid, thread.tid)) or _serves(process)
     agents = [Agent(process.pid, t.tid) for t in joined]
     stuck = any(view.graph.stuck(agent) == "proven" for agent in agents)
-    facts = [
-        f"{label(main)} is in {main.python[-1].function} of {main.python[-1].file.rsplit('/', 1)[-1]}, called by the "
-        "interpreter itself: the program's own code has ended",
-        f"it waits for {label(thread)}, {'not a daemon' if thread.daemon is False else 'a thread it must wait for'}, "
-        f"which {doing}{at}",
+    outermost, why = main.python[-1], _NO_DAEMON() if thread.daemon is False else _NEEDED()
+    file = outermost.file.rsplit("/", 1)[-1]
+    facts: List[Said] = [
+        _IS_OVER(main=clauses.named(main), function=outermost.function, file=file),
+        _WAITS_FOR(thread=name, why=why, doing=doing, at=at),
     ]
     if len(joined) > 1:
-        facts.append(
-            f"{plural(len(joined), 'thread')} keep the process alive: {', '.join(label(t) for t in joined[:5])}"
-        )
+        facts.append(_KEEP_ALIVE(count=len(joined), threads=tuple(map(clauses.named, joined[:5]))))
     if stuck:
         facts += view.graph.reasons(*agents)
     return Match(
         confidence="possible" if working else "proven" if stuck else "likely",
-        summary=f"the program has ended, but {label(thread)} has not: it {doing}{at}",
+        summary=_SUMMARY(thread=name, doing=doing, at=at),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, t) for t in joined[:5] for f in [_place(t)] if f),
         victims=(view.victim(process, main),),
@@ -141,19 +163,11 @@ def _place(thread: Thread) -> Optional[PythonFrame]:
     return own_frame(thread.python)
 
 
-def _doing(thread: Thread) -> str:
-    if thread.wait is None:
-        return "runs"
-    phrase = thread.wait.phrase
-    if thread.wait.verb == "call":
-        return f"is in {phrase}"
-    return phrase or {
-        "lock": "waits for a lock",
-        "rlock": "waits for a lock",
-        "condition": "waits to be notified",
-        "sleep": "sleeps",
-        "socket": "waits for the network",
-        "event-loop": "runs an idle event loop",
-        "pipe": "waits for a pipe",
-        "gil": "wants the GIL",
-    }.get(thread.wait.kind, f"is in {thread.wait.syscall}")
+def _doing(thread: Thread) -> Said:
+    wait = thread.wait
+    if wait is None:
+        return _RUNS()
+    if wait.verb == "call":
+        return _IS_IN(call=wait.phrase)
+    told = _WAITS.get(wait.kind)
+    return wait.phrase or (told() if told is not None else _IS_IN(call=str(wait.syscall)))

@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import Iterator
 
 from ....evidence import PythonFrame
-from ....waitgraph import known_from
-from ...facts.knowledge import own_frame, short
-from ...facts.view import View, label
+from ....findings import Template
+from ...facts.knowledge import own_frame
+from ...facts.view import View
 from ...pattern import Answer, Match, Pattern
 from .reentry import Reentry, reentries
 
@@ -35,6 +35,9 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/signal.html#note-on-signal-handlers-and-exceptions",),
 )
 
+_SUMMARY = Template("the signal handler {handler} wants {lock}, which the code below it holds")
+_BEGAN = Template("a signal came, and {handler} began to run on top of it")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield a match for each thread that waits, in a signal handler, for a lock that it holds."""
@@ -44,16 +47,12 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _match(view: View, found: Reentry, handler: PythonFrame) -> Match:
-    thread, resource, held = found.thread, found.resource, found.held
+    thread, held = found.thread, found.held
     again = own_frame(thread.python)
     return Match(
         confidence="proven" if found.sure else "likely",
-        summary=f"the signal handler {short(handler)} wants {resource.description}, which the code below it holds",
-        evidence=(
-            f"{label(thread)} took {resource.description} at {short(held.frame)} ({known_from(held.basis)})",
-            f"a signal came, and {short(handler)} began to run on top of it",
-            f"it waits for the same lock at {short(again)}" if again else "it waits for the same lock",
-        ),
+        summary=_SUMMARY(handler=handler, lock=found.resource.description),
+        evidence=(found.taken, _BEGAN(handler=handler), found.wanted_again),
         culprits=tuple(
             dict.fromkeys(view.culprit(found.process, f, thread) for f in (again, handler, held.frame) if f)
         ),
