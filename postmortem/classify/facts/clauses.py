@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Optional
 
-from ...evidence import PythonFrame, Thread
+from ...evidence import Process, PythonFrame, Thread
 from ...findings import Template, Text, ThreadName
+from ...waitgraph import program
 
 _AT = Template(" at {frame}")
 
@@ -18,3 +19,17 @@ def at(frame: Optional[PythonFrame]) -> Optional[Text]:
 def named(thread: Thread) -> ThreadName:
     """Return a thread as the slot of a text."""
     return ThreadName(thread.tid, thread.name)
+
+
+_PROCESS = Template("{program} (PID {pid})")
+_FOREVER = Template(" without a time limit")
+
+
+def process(process: Process) -> Text:
+    """Return a process as its program and number: "app.py (PID 12)"."""
+    return _PROCESS(program=program(process) or "process", pid=process.pid)
+
+
+def forever(endless: Optional[bool]) -> Optional[Text]:
+    """Return " without a time limit" if a wait is known to have none."""
+    return _FOREVER() if endless else None
