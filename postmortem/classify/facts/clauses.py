@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Dict, Iterable, Optional, Tuple
 
 from ...evidence import Process, PythonFrame, Thread
 from ...findings import Template, Text, ThreadName
@@ -33,3 +33,11 @@ def process(process: Process) -> Text:
 def forever(endless: Optional[bool]) -> Optional[Text]:
     """Return " without a time limit" if a wait is known to have none."""
     return _FOREVER() if endless else None
+
+
+def unlike(frames: Iterable[PythonFrame]) -> Tuple[PythonFrame, ...]:
+    """Return the frames without those that read like an earlier one: file name, line and function are the same."""
+    found: Dict[Tuple[str, Optional[int], str], PythonFrame] = {}
+    for frame in frames:
+        found.setdefault((frame.file.rsplit("/", 1)[-1], frame.line or None, frame.function), frame)
+    return tuple(found.values())
