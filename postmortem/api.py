@@ -15,6 +15,7 @@ from . import report as renderers
 from .errors import UsageError
 from .evidence import Evidence, Gap, Process
 from .findings import Diagnosis, Finding
+from .report.phrases.gaps import in_words
 
 __all__ = ["Report", "analyze"]
 
@@ -51,7 +52,7 @@ class Report(NamedTuple):
     @property
     def gaps(self) -> Tuple[Gap, ...]:
         """What could not be read, why, and how to get it next time."""
-        return self.evidence.gaps
+        return tuple(map(in_words, self.evidence.gaps))
 
     def render(self, format: str = "text", *, color: bool = False, width: int = 80) -> str:
         """Return the report as printed by ``postmortem analyze -f FORMAT``.

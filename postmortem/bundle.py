@@ -16,7 +16,7 @@ import os
 import stat
 import time
 from pathlib import Path
-from typing import Any, BinaryIO, ContextManager, Dict, Iterator, List, Optional, Type
+from typing import Any, BinaryIO, ContextManager, Dict, Iterator, List, Literal, Optional, Type, Union
 
 from .archive import Unpacked
 from .errors import CaptureFailed, NotABundle, PostmortemError
@@ -37,26 +37,62 @@ _MOST_WITHOUT = 500
 _ELSEWHERE = "choose another place with -o DIR"
 
 
+#: What a step of a capture lacks. The slug of an error (see ``errors``) if one ended it; here what has none.
+StepCode = Literal[
+    # a process, its end, its descendants
+    "ended-early", "ended-meanwhile", "hidden-process", "descendants-left-out", "still-running", "writes-uncounted",
+    # the window
+    "interrupted", "window-ended-early", "window-shortened", "too-many-to-watch", "not-sampled",
+    # cores and files
+    "no-core-wanted", "no-core-here", "core-left-out", "core-incomplete", "overtaken", "not-rehearsed", "too-many-cores",
+    "no-time-for-core", "root-silent", "files-missing",
+    # the system, or postmortem itself
+    "system-error", "defect",
+]  # fmt: skip
+Field = Union[int, float, str, List[int]]
+
+
 class Step:
-    """One step of a capture, as listed in ``manifest.json``."""
+    """One step of a capture, as listed in ``manifest.json``.
+
+    ``code`` and ``fields`` say what it lacks; ``error`` and ``left_out`` say it in words, which are only shown.
+    """
 
     def __init__(self, name: str, subject: str) -> None:
         self.name, self.subject = name, subject
         self.ok = True
+        self.code: Optional[str] = None
+        self.fields: Dict[str, Field] = {}
         self.error: Optional[str] = None
         self.remedy: Optional[str] = None
         self.left_out: Optional[str] = None
         self.seconds = 0.0
 
-    def fail(self, error: str, remedy: str = "") -> None:
+    def fail(self, code: StepCode, error: str, remedy: str = "", **fields: Field) -> None:
         """Mark the step as failed; only the first call counts."""
+        self._fail(code, error, remedy, fields)
+
+    def fail_with(self, exc: Exception) -> None:
+        """Mark the step as failed with an error; only the first call counts."""
+        where = f"{self.name} of {self.subject}"
+        if isinstance(exc, PostmortemError):
+            self._fail(exc.slug, str(exc), exc.next, {"path": exc.path} if exc.path is not None else {})
+        elif isinstance(exc, OSError):
+            self._fail("system-error", f"{where}: {exc}", "", {"errno": exc.errno or 0})
+        else:
+            self._fail("defect", f"{where} failed inside postmortem: {type(exc).__name__}: {exc}", "", {})
+
+    def _fail(self, code: str, error: str, remedy: str, fields: Dict[str, Field]) -> None:
         if self.ok:
             self.ok, self.error, self.remedy = False, error, remedy or None
+            self.code, self.fields = code, fields
 
-    def leave_out(self, what: str, remedy: str) -> None:
+    def leave_out(self, code: StepCode, what: str, remedy: str, **fields: Field) -> None:
         """Record what the step left out on purpose, with a remedy."""
         self.left_out = what
         self.remedy = self.remedy or remedy
+        if self.ok:
+            self.code, self.fields = code, fields
 
     def as_json(self) -> Dict[str, Any]:
         """Return the step's entry in the manifest."""
@@ -68,6 +104,8 @@ class Step:
             "error": self.error,
             "remedy": self.remedy,
             **({"left_out": self.left_out} if self.left_out else {}),
+            **({"code": self.code} if self.code else {}),
+            **({"fields": self.fields} if self.fields else {}),
         }
 
 
@@ -147,12 +185,8 @@ class Bundle:
         began = time.monotonic()
         try:
             yield step
-        except PostmortemError as exc:
-            step.fail(str(exc), exc.next)
-        except OSError as exc:
-            step.fail(f"{name} of {subject}: {exc}")
         except Exception as exc:  # a defect in one step must not cost the evidence of the others
-            step.fail(f"{name} of {subject} failed inside postmortem: {type(exc).__name__}: {exc}")
+            step.fail_with(exc)
         finally:
             step.seconds = time.monotonic() - began
             if not (step.ok and only_failure):

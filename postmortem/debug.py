@@ -17,13 +17,14 @@ from .cores.unpacked import compressed, unpacked
 from .errors import NotACore, PostmortemError, UsageError
 from .extract.assemble.bundles import read_facts
 from .extract.assemble.cores import open_core
-from .extract.assemble.origins import named_as
+from .extract.assemble.origins import errors_named, name_in_store
 from .extract.recorded.raw import kept_root
 from .foreign.files import is_folder
 from .foreign.held import Folder
 from .foreign.processfiles import Shelves, below
 from .native.debuglinks import endless
 from .native.interactive import Opened, interact, script
+from .report.phrases.gaps import in_words
 
 __all__ = ["run", "script"]
 
@@ -81,6 +82,7 @@ def run(
                     "`postmortem analyze` reads the core without it",
                 )
         if doubt is not None:
+            doubt = in_words(doubt)
             say(f"{doubt.subject}: {doubt.reason}; {doubt.remedy}")
         opened_as = Opened(found.core, program, sysroot, machine, descriptor)
         try:
@@ -129,7 +131,7 @@ def _found(
     """Provide the target's core, decompressed, for the duration of the block."""
     kept = stores.opened(target, stores.Where())
     if kept is not None:
-        with kept as stored, named_as(stored):
+        with kept as stored, errors_named(name_in_store(stored)):
 
             def said(text: str) -> None:
                 say(text.replace(str(stored.path), stored.named))

@@ -1,14 +1,17 @@
 """Every error for users: what is wrong, what to do next, and the exit status.
 
-One tree in one file. ``str(error)`` is the one sentence that is printed; ``next`` is the command or step that helps.
-Only ``cli`` and ``__main__`` turn these into output and exit statuses.
+One tree in one file. ``slug`` is the error's code, ``path`` the file that it is about; ``str(error)`` is the one sentence
+that is printed, and is only shown, never read; ``next`` is the command or step that helps. Only ``cli`` and ``__main__``
+turn these into output and exit statuses.
 """
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False  # typing itself takes milliseconds to import, and `capture` must start fast
 if TYPE_CHECKING:
-    from typing import Sequence
+    from typing import Optional, Sequence, Union
 
 
 class PostmortemError(Exception):
@@ -17,9 +20,15 @@ class PostmortemError(Exception):
     slug = "error"
     status = 1
 
-    def __init__(self, message: str, next: str = "") -> None:
+    def __init__(self, message: str, next: str = "", path: Optional[Union[str, os.PathLike[str]]] = None) -> None:
+        """``{path}`` in the message stands for ``path``, so that a caller may give the file the name that users know."""
         super().__init__(message)
+        self.message = message
         self.next = next
+        self.path = os.fspath(path) if path is not None else None
+
+    def __str__(self) -> str:
+        return self.message if self.path is None else self.message.replace("{path}", self.path)
 
     def sentence(self) -> str:
         """Return the message and the next step as one sentence."""

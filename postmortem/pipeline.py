@@ -14,8 +14,9 @@ from .cores.executable import take_executable
 from .cores.unpacked import compressed, unpacked
 from .errors import CaptureFailed, PostmortemError
 from .evidence import Evidence, Gap
+from .evidence.vocabulary import GapCode
 from .extract.assemble.cores import How, from_core
-from .extract.assemble.origins import errors_named, gaps_named, named_as, with_origin
+from .extract.assemble.origins import errors_named, gaps_named, name_in_store, name_of, with_origin
 from .findings import Diagnosis
 from .foreign.files import is_folder
 from .redaction.evidence import discreet, has_locals, without_locals
@@ -54,7 +55,7 @@ def analyze_target(
     kept = stores.opened(target, where)
     if kept is not None:
         progress(f"looking for {target}")
-        with kept as stored, named_as(stored):
+        with kept as stored, errors_named(name_in_store(stored)):
             how = How(exe, sysroot or stored.root, with_locals, progress)
             found = _from_file(stored.path, how, stored.owner)
             return classified(discreet(with_origin(found, stored)))
@@ -74,14 +75,13 @@ def _from_compressed(path: Path, how: How, owner: Optional[int]) -> Evidence:
     """Unpack a core and read it; replace the temporary file's name in gaps and errors by the user's."""
     with unpacked(path, how.progress) as plain:
         owner = plain.owner or None if owner is None else owner
-        with errors_named(plain.path, str(path)):
+        renamed = name_of(plain.path, str(path))
+        with errors_named(renamed):
             found = from_core(plain.path, how, owner=owner, tool_version=__version__)
-        gaps = list(gaps_named(found, plain.path, str(path)).gaps)
+        gaps = list(gaps_named(found, renamed).gaps)
     if plain.short:
-        reason = f"only {plain.size >> 20} MB could be unpacked of this {plain.codec} file: {plain.short}"
-        gaps.insert(
-            0, Gap("core", str(path), reason, "copy it again from the machine that wrote it", code="unpacked-short")
-        )
+        megabytes, codec, why = plain.size >> 20, plain.codec, plain.short
+        gaps.insert(0, Gap.of("core", str(path), "unpacked-short", megabytes=megabytes, codec=codec, why=why))
     return evidence.replace(found, gaps=tuple(gaps))
 
 
@@ -93,7 +93,7 @@ def load_bundle(path: Path, *, with_locals: bool = False) -> Tuple[Evidence, Dia
         if found is None:
             found = _from_bundle(bundle, How(with_locals=with_locals))
             found = evidence.replace(found, gaps=(*damaged, *found.gaps))
-        found = _as_asked(found, bundle, with_locals, unread="`report` reads no cores")
+        found = _as_asked(found, bundle, with_locals, unread="no-locals-in-report")
         return _as_captured(bundle, recorded, classified(found))
 
 
@@ -142,10 +142,8 @@ def _evidence_of(
         return found
     lost = _lost(recorded, found, at_hand)
     if lost:
-        reason = f"read anew with what is here, the cores show {lost}: this is the evidence recorded at the capture"
-        remedy = "pass the program and libraries of the capture: --exe, or --sysroot with all that the cores map"
         recorded = _as_asked(recorded, bundle, with_locals)
-        gap = Gap("core", "the bundle's cores", reason, remedy, code="recorded-instead")
+        gap = Gap.of("core", "the bundle's cores", "recorded-instead", lost=lost)
         return evidence.replace(recorded, gaps=(*recorded.gaps, gap))
     kept = _sources(recorded.sources, found.sources)
     loops, branches = {**found.loops, **recorded.loops}, {**found.branches, **recorded.branches}
@@ -180,30 +178,21 @@ def _extent(known: Evidence) -> Dict[str, int]:
 
 
 def _as_asked(
-    recorded: Evidence, bundle: Bundle, with_locals: bool, files: Optional[Path] = None, unread: str = ""
+    recorded: Evidence, bundle: Bundle, with_locals: bool, files: Optional[Path] = None, unread: GapCode = "no-locals"
 ) -> Evidence:
     """Return recorded evidence without what was not requested, and with a gap for what was requested and is missing.
 
     - ``files``: the path of --exe or --sysroot, if given
-    - ``unread``: why they were not used
+    - ``unread``: why the cores were not read
     """
     gaps = list(recorded.gaps)
     if bundle.stripped and files is not None:
-        reason = f"cores were taken out of this bundle, so {files} is of no use: this is the evidence recorded at the capture"
-        gaps.append(Gap("core", "the bundle's cores", reason, _UNSTRIPPED, code="stripped"))
+        gaps.append(Gap.of("core", "the bundle's cores", "stripped", files=str(files)))
     if not with_locals:
         recorded = without_locals(recorded)
     elif not has_locals(recorded):
-        missing = "the cores, or the programs and libraries that they map, are not here"
-        reason = f"{unread or missing}; the recorded evidence has no locals"
-        remedy = "analyze --locals where the program ran, or with --sysroot, or capture with --locals"
-        if bundle.stripped:
-            reason, remedy = "they were taken out of this bundle, and so were the cores", _UNSTRIPPED
-        gaps.append(Gap("cpython", "local variables", reason, remedy, code="no-locals"))
+        gaps.append(Gap("cpython", "local variables", code="locals-stripped" if bundle.stripped else unread))
     return evidence.replace(recorded, gaps=tuple(gaps))
-
-
-_UNSTRIPPED = "analyze the bundle from which `postmortem report --strip` made this one"
 
 
 def _sources(old: Dict[str, Dict[int, str]], new: Dict[str, Dict[int, str]]) -> Dict[str, Dict[int, str]]:
@@ -222,11 +211,11 @@ def _recorded(bundle: Bundle) -> Tuple[Optional[Evidence], Tuple[Gap, ...]]:
     except FileNotFoundError:
         return None, ()
     except (OSError, ValueError) as exc:
-        reason = f"it is not usable: {exc.strerror if isinstance(exc, OSError) else exc}"
-        remedy = "copy the bundle again from its machine; this report is made of its raw facts and cores"
+        why = str(exc.strerror if isinstance(exc, OSError) else exc)
+        code: GapCode = "evidence-unusable"
         if isinstance(exc, OSError) and exc.errno == errno.EFBIG:
-            remedy = f"{_MAX_EVIDENCE}=1G if you trust it; this report is made of its raw facts and cores"
-        return None, (Gap("bundle", "evidence.json", reason, remedy, code="evidence-unusable"),)
+            code = "evidence-too-large"
+        return None, (Gap.of("bundle", "evidence.json", code, why=why, setting=_MAX_EVIDENCE),)
 
 
 def _files_at_hand(bundle: Bundle, exe: Optional[Path], sysroot: Optional[Path]) -> bool:
@@ -247,7 +236,7 @@ def _usable(cores: Cores, pid: int, exe: Optional[Path]) -> Iterator[bool]:
         if exe is not None:
             take_executable(core, exe)
         for name in {f.path for f in core.files if f.offset == 0}:
-            yield core.elf(name) is not None or core.unusable.get(name) == "not an ELF file"
+            yield core.elf(name) is not None or not core.unusable[name].is_elf
     finally:
         core.close()
 

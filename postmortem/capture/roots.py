@@ -136,7 +136,7 @@ class Roots:
         for root in self._known.values():
             with self._bundle.step("files", f"another root, of process {root.pids[0]}") as step:
                 if root.descriptor is None:
-                    step.fail("this root does not answer: no file of it is in the bundle", _REMEDY)
+                    step.fail("root-silent", "this root does not answer: no file of it is in the bundle", _REMEDY)
                     continue
                 copies = _Copies(self._bundle, root.number, room)
                 for pid in root.pids:
@@ -265,7 +265,8 @@ class _Copies:
         if self._missing:
             name, why = min(self._missing.items())
             more = f" and {len(self._missing) - 1} more" if len(self._missing) > 1 else ""
-            step.fail(f"these files of another root are not in the bundle: {name} ({why}){more}", _REMEDY)
+            said = f"these files of another root are not in the bundle: {name} ({why}){more}"
+            step.fail("files-missing", said, _REMEDY, files=len(self._missing))
 
 
 def _opened(files: Files, ours: Files, name: str, file: _File) -> int:

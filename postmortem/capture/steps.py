@@ -171,7 +171,8 @@ class Session:
         with self.bundle.step("processes", f"process {pid}") as step:
             number = self.command.killed_by
             how = f", killed by {signal_name(number)}" if number else ""
-            step.fail(f"process {pid} ended while it was being captured{how}", self._remedy_for_an_end())
+            said = f"process {pid} ended while it was being captured{how}"
+            step.fail("ended-meanwhile", said, self._remedy_for_an_end(), pid=pid, signal=number or 0)
 
     def _let_it_go_on(self) -> None:
         """Wait until the root waits again, has ended, or has run for a while."""
@@ -226,12 +227,15 @@ class Session:
             for member in found:
                 self._describe(member.pid)
             if not self.facts:
-                step.fail("it ended just before it could be looked at", "give it a little more time with -t")
+                step.fail(
+                    "ended-early", "it ended just before it could be looked at", "give it a little more time with -t"
+                )
         hidden = {} if isinstance(self.command, Watch) and self.command.alone else tree.hidden_children(found)
         for pid, parent in hidden.items():
             with self.bundle.step("processes", f"process {pid}") as step:
                 self.bundle.write_json(f"raw/proc/{pid}/process.json", facts.hidden_json(pid, parent))
-                step.fail(f"/proc hides it from this user: it is known as a child of {parent}, no more", facts.SHOW_ALL)
+                said = f"/proc hides it from this user: it is known as a child of {parent}, no more"
+                step.fail("hidden-process", said, facts.SHOW_ALL, parent=parent)
 
     def _describe(self, pid: int) -> None:
         try:
@@ -271,7 +275,8 @@ class Session:
                 for pid in seen.watches.keys() & self.facts.keys():  # the others have come and gone
                     self.bundle.write_json(f"raw/proc/{pid}/window.json", seen.watches[pid].as_json())
                 if seen.shortcoming():
-                    step.fail(seen.shortcoming(), "postmortem capture --pid for one of them, or a longer --observe")
+                    remedy = "postmortem capture --pid for one of them, or a longer --observe"
+                    step.fail("too-many-to-watch", seen.shortcoming(), remedy)
             self._timings["observe_s"] = round(time.monotonic() - began, 4)
             samplers.finish()
         finally:
@@ -285,7 +290,8 @@ class Session:
         command = self.command
         if command.interrupted is not None and command.hurry_until is None and not isinstance(command, Watch):
             name = signal_name(command.interrupted)
-            step.leave_out(f"{name} ended the window early", "let the capture finish: it takes a few seconds")
+            said, remedy = f"{name} ended the window early", "let the capture finish: it takes a few seconds"
+            step.leave_out("window-ended-early", said, remedy, signal=command.interrupted)
             command.hurry()
 
     def _alive(self) -> List[int]:
@@ -328,5 +334,9 @@ class Session:
             return True
         name = signal_name(self.command.interrupted)
         with self.bundle.step(step_name, "the tree") as step:
-            step.fail(f"{name} came before the processes were copied", "let the capture finish: it takes a few seconds")
+            said, remedy = (
+                f"{name} came before the processes were copied",
+                "let the capture finish: it takes a few seconds",
+            )
+            step.fail("interrupted", said, remedy, signal=self.command.interrupted)
         return False

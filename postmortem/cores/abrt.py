@@ -61,14 +61,7 @@ def opened(path: Path) -> Iterator[Stored]:
         if root is not None:
             files.callback(os.close, root)
         elif origin.container is not None:
-            reason = (
-                f"it ran in a container ({origin.container}), whose program and libraries are not those of this machine"
-            )
-            gaps.append(
-                Gap(
-                    "core", named, reason, "pass --sysroot with the container's files, or --exe", code="container-files"
-                )
-            )
+            gaps.append(Gap.of("core", named, "container-files", container=origin.container))
         held = None if root is None else in_this_process(root)
         yield Stored(
             in_this_process(descriptor),

@@ -73,10 +73,7 @@ def opened(path: Path) -> Iterator[Stored]:
         origin = _origin(path, report.values)
         if core is None:
             raise _without_core(path, origin, report.values)
-        gaps = [
-            Gap("core", str(path), reason, "copy it again from the machine that wrote it", code="report-damaged")
-            for reason in report.damage
-        ]
+        gaps = [Gap("core", str(path), reason, code="report-damaged") for reason in report.damage]
         exe = report.values.get("ExecutablePath")
         argv, owner = words(report.values.get("ProcCmdline")), os.fstat(descriptor).st_uid
         yield Stored(core, str(path), origin, argv, exe, None, tuple(gaps), owner or None)

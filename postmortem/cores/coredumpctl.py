@@ -30,12 +30,6 @@ _COMM = 15  # bytes of a name kept by the kernel
 _LISTED = 3
 _MESSAGE, _MESSAGE_LINES, _WIDEST = 64 << 10, 40, 300  # bytes, lines, characters of a line
 _DELETED = " (deleted)"
-_UNVERIFIED = (
-    "nothing shows that systemd-coredump wrote the journal's entry about it, and any user may write one: its program, unit, "
-    "time and root are not taken from there"
-)
-_VERIFY = "look at `journalctl -o verbose COREDUMP_PID=…` for who wrote it (_UID, _EXE, _SYSTEMD_UNIT)"
-_CUT = "cut short by systemd: it was larger than ProcessSizeMax, ExternalSizeMax or JournalSizeMax"
 _RAISE = "raise these in /etc/systemd/coredump.conf"
 _REMOVED = (
     "systemd-tmpfiles removes cores after some days (tmpfiles.d/systemd.conf), MaxUse and KeepFree of coredump.conf sooner: "
@@ -141,12 +135,12 @@ def _stored(path: Path, named: str, entry: Entry, origin: Origin, files: context
             path,
             named,
             origin,
-            gaps=(Gap("core", named, _UNVERIFIED, _VERIFY, code="origin-unverified"),),
+            gaps=(Gap("core", named, code="origin-unverified"),),
             owner=_user(entry),
         )
     gaps: List[Gap] = []
     if entry.text("COREDUMP_TRUNCATED") == "1":
-        gaps.append(Gap("core", named, _CUT, f"{_RAISE} before it crashes again", code="core-cut-short"))
+        gaps.append(Gap("core", named, code="core-cut-by-systemd"))
     other_root = _other_root(entry)
     inside = origin.container or other_root
     root = None
@@ -154,12 +148,7 @@ def _stored(path: Path, named: str, entry: Entry, origin: Origin, files: context
         if origin.trust == "verified":
             root = containers.root(entry.text("COREDUMP_CGROUP"), entry.text("_BOOT_ID"), other_root)
         if root is None:
-            reason = f"it ran in a container ({inside}), whose program and libraries are not those of this machine"
-            gaps.append(
-                Gap(
-                    "core", named, reason, "pass --sysroot with the container's files, or --exe", code="container-files"
-                )
-            )
+            gaps.append(Gap.of("core", named, "container-files", container=inside))
         else:
             files.callback(os.close, root)
     exe = entry.text("COREDUMP_EXE")

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import List, Optional, Sequence, Tuple
 
 from ..evidence import Gap
+from ..evidence.facts import Value
+from ..evidence.vocabulary import GapCode
 from ..memory import Elf, ElfCore, Fault, MappedFile, NotElf
 from ..memory.elfcore import DELETED
 
@@ -43,10 +45,10 @@ def find_executable(core: ElfCore, sysroot: Optional[Path] = None) -> Tuple[Opti
     """
     mapped = main_program_of(core)
     if mapped is None:
-        return None, _gap("the core does not say which file was the main program")
+        return None, _gap("program-unnamed")
     name = mapped.path
     if Path(name).name.startswith(_LOADERS):
-        return None, _gap(f"the program was started through {name}, so the core does not name it")
+        return None, _gap("program-loaded", loader=name)
     elf = core.elf(name)
     if elf is not None:
         by_name = not core.has_stand_in(name) and elf.path.startswith("/")
@@ -55,7 +57,7 @@ def find_executable(core: ElfCore, sysroot: Optional[Path] = None) -> Tuple[Opti
     for other in _other_names(core, name):
         if wanted is not None and _build_id(core.look_up(other)) == wanted:
             return _below(sysroot, other), None
-    return None, _gap(f"{name}: {core.unusable.get(name, 'not usable')}")
+    return None, _gap("program-unusable", program=name, why=core.unusable[name].text)
 
 
 def take_executable(core: ElfCore, exe: Path) -> None:
@@ -72,14 +74,14 @@ def check_executable(core: ElfCore, exe: Path) -> Optional[Gap]:
     wanted = core.build_id(mapped.path) if mapped else None
     if mapped is None or wanted is None or _build_id(_opened(str(exe))) == wanted:
         return None
-    return _gap(f"{exe} is another build than {mapped.path} in the core (build-ids differ)")
+    return _gap("wrong-program", file=str(exe), program=mapped.path)
 
 
 def _doubt(core: ElfCore, name: str, elf: Elf) -> Optional[Gap]:
     """Return a gap when the file has a build-id and the core shows none; where both are known, ElfCore compares them."""
     if elf.build_id is None or core.build_id(name) is not None:
         return None
-    return _gap(f"the core does not show the build-id of {name}, so it may be another build than the file here")
+    return _gap("program-doubtful", program=name)
 
 
 def _other_names(core: ElfCore, name: str) -> List[str]:
@@ -108,11 +110,5 @@ def _build_id(elf: Optional[Elf]) -> Optional[str]:
     return found
 
 
-def _gap(reason: str) -> Gap:
-    return Gap(
-        "core",
-        "main program",
-        reason,
-        "pass the same build with --exe, or its machine's files with --sysroot",
-        code="wrong-program",
-    )
+def _gap(code: GapCode, **slots: Value) -> Gap:
+    return Gap("core", "main program", code=code, slots=slots)

@@ -40,8 +40,7 @@ def opened(path: Path) -> Iterator[Stored]:
         with refusals(named, "the newest core there", "take another one"):
             descriptor = folder.open(name)
         files.callback(os.close, descriptor)
-        reason = f"{refused} files there may not be read by this user: one may be a newer core"
-        gaps = (Gap("core", str(path), reason, "run as root", code="folder-refused"),) if refused else ()
+        gaps = (Gap.of("core", str(path), "folder-refused", files=refused),) if refused else ()
         origin = Origin("directory", named, time=moment, others=len(found) - 1)
         yield Stored(in_this_process(descriptor), named, origin, gaps=gaps)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from .crashes import Crash
 from .document import SCHEMA, Evidence, Gap, Timings, Trigger
 from .encoding import decode, encode, json_bytes
+from .facts import Because, Fact, fact
 from .heap import Backlog, KeptException
 from .interpreters import Collections, Gil, Interpreter, PythonInfo, StopTheWorld
 from .loops import Loop, Pool, Task, TaskWait
@@ -28,9 +29,9 @@ from .threads import Counters, HeldLock, Stretch, Thread, Wait
 from .usable import MOST_BYTES
 
 __all__ = [
-    "MOST_BYTES", "SCHEMA", "Backlog", "Calling", "Collections", "ControlGroup", "Counters", "Crash", "End", "Evidence", "Frame",
-    "Gap", "Gil", "HeldLock", "Interpreter", "KeptException", "LeftOut", "Local", "Loop", "Machine", "NativeFrame",
-    "Origin", "Pool", "Process", "PythonFrame", "PythonInfo", "Recursion", "Resource", "Sample", "SignalHandler",
-    "StopTheWorld", "Stretch", "Task", "TaskWait", "Thread", "ThreadException", "Timings", "Trigger", "Wait", "Waker",
-    "decode", "encode", "json_bytes", "replace",
+    "MOST_BYTES", "SCHEMA", "Backlog", "Because", "Calling", "Collections", "ControlGroup", "Counters", "Crash", "End",
+    "Evidence", "Fact", "Frame", "Gap", "Gil", "HeldLock", "Interpreter", "KeptException", "LeftOut", "Local", "Loop",
+    "Machine", "NativeFrame", "Origin", "Pool", "Process", "PythonFrame", "PythonInfo", "Recursion", "Resource", "Sample",
+    "SignalHandler", "StopTheWorld", "Stretch", "Task", "TaskWait", "Thread", "ThreadException", "Timings", "Trigger",
+    "Wait", "Waker", "decode", "encode", "fact", "json_bytes", "replace",
 ]  # fmt: skip

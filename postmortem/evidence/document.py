@@ -6,6 +6,7 @@ from typing import Dict, Optional, Tuple
 
 import msgspec
 
+from .facts import Value
 from .machine import Machine
 from .origin import Origin
 from .processes import Process
@@ -23,13 +24,23 @@ class Trigger(msgspec.Struct, frozen=True):
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """A fact that could not be read, with the reason and a remedy."""
+    """A fact that could not be read; the words for its code stand in ``report/phrases/gaps.py``."""
 
     source: str  # "gdb", "py-spy", "ptrace", "core", "cpython", "proc", …
     subject: str
-    reason: str
-    remedy: Optional[str] = None
+    reason: Optional[str] = None  # the text of an error; else None, except where a version without codes wrote it
+    remedy: Optional[str] = None  # likewise
     code: Optional[GapCode] = None  # None: written by a version without codes
+    slots: Dict[str, Value] = {}  # of the template for the code
+
+    @classmethod
+    def of(cls, source: str, subject: str, code: GapCode, *, remedy: Optional[str] = None, **slots: Value) -> Gap:
+        """Return a gap with these slots for the templates of its code; ``remedy`` replaces the code's, "" for none."""
+        return cls(source, subject, None, remedy, code, slots)
+
+    def __hash__(self) -> int:
+        slots = tuple(sorted(self.slots.items(), key=lambda slot: slot[0]))
+        return hash((self.source, self.subject, self.reason, self.remedy, self.code, slots))
 
 
 class Timings(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ from typing import Optional, Tuple
 
 import msgspec
 
+from .facts import Because
 from .stacks import PythonFrame
 from .vocabulary import EndMode, OwnerBasis, ResourceKind, WakerBasis, WakerRole
 
@@ -57,8 +58,8 @@ class Resource(msgspec.Struct, frozen=True):
     owner_gone: Optional[bool] = None  # True: its record names a thread or process that has ended
     wakers: Tuple[Waker, ...] = ()  # in addition to the owner
     closed: Optional[bool] = None  # True: only the owner and wakers can end a wait; None: others may, or unknown
-    because: Tuple[str, ...] = ()  # why `closed` holds, the conclusion first
-    steps: Tuple[str, ...] = ()  # the complete derivation of `because`, for verification
+    because: Tuple[Because, ...] = ()  # why `closed` holds, the conclusion first
+    steps: Tuple[Because, ...] = ()  # the complete derivation of `because`, for verification
     key: Optional[str] = None  # equal in every process that shares it: "pipe:[123]"
     value: Optional[int] = None  # permits of a semaphore, items in a queue, bytes in a pipe
     limit: Optional[int] = None  # capacity of a queue (0: unbounded), a pool, a pipe

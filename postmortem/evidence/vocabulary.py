@@ -145,24 +145,50 @@ Store = Literal["systemd", "apport", "abrt", "directory"]
 #: another process.
 Trust = Literal["verified", "copied", "unverified"]
 
-#: The kind of fact that could not be read.
+#: The kind of fact that could not be read; its words and slots stand in ``report/phrases/gaps.py``.
 GapCode = Literal[
     # a core, its program and its files
-    "core-cut-short", "core-unread", "file-changed", "file-unusable", "no-program", "wrong-program", "threads-lost",
-    "container-files", "origin-unverified", "report-damaged", "folder-refused", "unpacked-short",
+    "core-cut-short", "core-cut-by-systemd", "core-unread", "file-changed", "file-unusable", "no-program", "program-unnamed",
+    "program-loaded", "program-unusable", "wrong-program", "program-doubtful", "threads-lost", "no-threads-listed",
+    "no-threads", "container-files", "origin-unverified", "report-damaged", "folder-refused", "unpacked-short",
     # a capture and its bundle
-    "capture-cut-short", "step-failed", "evidence-unusable", "recorded-instead", "stripped", "no-time-for-core",
+    "capture-cut-short", "capture-not-begun", "step-failed", "evidence-unusable", "evidence-too-large", "recorded-instead",
+    "stripped", "no-time-for-core",
     # native stacks
-    "no-native-stacks", "gdb-incomplete", "gdb-damaged", "stack-incomplete", "frames-guessed", "no-time-for-gdb",
+    "no-native-stacks", "gdb-incomplete", "gdb-stopped", "gdb-damaged", "stack-incomplete", "no-native-frame",
+    "thread-unseen", "frames-guessed", "frames-guessed-unread", "no-time-for-gdb",
     # Python: interpreter, stacks, values, sources
-    "no-interpreter", "interpreter-unread", "interpreter-ending", "stack-cut", "frames-unread", "frames-left-out", "greenlets",
-    "tasks-unread", "locals-unread", "locals-left-out", "no-locals", "sources-unread", "unassigned-samples",
+    "no-interpreter", "interpreter-unread", "interpreter-ending", "stack-cut", "frames-unread", "frames-left-out",
+    "greenlets", "tasks-unread", "locals-unread", "locals-left-out", "no-locals", "no-locals-in-report", "locals-stripped",
+    "sources-unread", "unassigned-samples",
     # waits and wakers
-    "call-unread", "restarted-call", "semaphores-unread", "wakers-unknown", "no-handler-table", "native-handlers",
+    "call-unread", "restarted-call", "restarted-calls", "semaphores-unread", "no-handler-table", "native-handlers",
+    "references-uncounted", "references-unfound", "references-overcounted", "no-reference-count", "weak-reference-unread",
+    "no-object-lists", "no-time-for-references", "too-many-referrers", "referrers-too-deep", "referrers-unread",
     # crashes
-    "crash-unread",
+    "no-siginfo", "instruction-unread", "crash-stack-unknown", "abort-message-unread", "fatal-error-unread",
+    "stack-bounds-unknown",
 ]  # fmt: skip
 
 #: The verb before a wait's phrase: the thread ``waits`` (until, for, to be …), ``wants`` or ``asks`` for it; ``call``: a system
 #: call on a descriptor.
 WaitVerb = Literal["waits", "wants", "asks", "call"]
+
+#: The kind of fact that supports a conclusion; its words and slots stand in ``report/phrases/facts.py``.
+FactCode = Literal[
+    "work-item-queued", "work-item-runs", "unreferred", "pool-full", "with-manager", "coroutine-queued", "coroutine-runs",
+    "set-by-shutdown", "workers-wait", "no-job-queued", "no-job-sent", "no-result-sent", "taker-ended", "taker-ended-here",
+    "shared-taken", "shared-none-has", "shared-taker-gone", "shared-mapped-by", "shared-none-took", "shared-guards",
+    "left-behind-here", "forked-from", "left-behind", "records-no-thread-here", "no-frame-holds", "only-thread-waits",
+    "records-one-left", "parent-unread", "recorded-ended-in-parent", "recorded-in-parent", "same-address-held",
+    "same-address-free", "permits-held", "records-ended-task", "stacks-hold-none", "stacks-took-none", "tasks-hold-none",
+    "tasks-took-none", "mutex-owner-gone", "alone-inside", "readers-hold", "kernel-lock", "held-through", "taker-is-no-more",
+    "taker-has-closed", "pipe-moves", "other-end", "end-held", "more-ends", "named-file", "hidden-holder",
+    "holders-unrecorded", "descriptors-unread", "descriptors-in-flight", "machine-unsearched", "younger-processes",
+    "given-by-others", "all-searched", "child-ends-it", "only-waiters-refer", "has-a-way", "referred-to",
+    # what agents wait for, and what else may end a wait
+    "until-continued", "whoever-stopped-it", "selector-timeout", "timer", "perhaps-timer", "watched-descriptors",
+    "perhaps-descriptor", "ready-callbacks", "handled-signal", "idle-loop", "one-thread-moves", "status-uncollected",
+    "process-not-captured", "child-not-captured", "any-child", "some-call", "something", "gil", "loop-runner",
+    "loop-of-thread", "awaits-unknown", "tasks", "tasks-of", "native-code",
+]  # fmt: skip

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple, Optional, Tuple, Union
 
+from ..waitgraph import Reason
 from .texts import Text
 from .told import Confidence, Culprit, Victim
 
-#: A text, or words that are already fixed.
-Said = Union[Text, str]
+#: What a finding cites: a text of its pattern, or a step of the wait graph's derivation.
+Said = Union[Text, Reason]
 
 
 class Found(NamedTuple):

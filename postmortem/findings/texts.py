@@ -10,7 +10,7 @@ import string
 from dataclasses import dataclass, field
 from typing import FrozenSet, NamedTuple, Optional, Tuple, Union
 
-from ..evidence import PythonFrame
+from ..evidence import Fact, PythonFrame
 from ..waitgraph import Agent
 
 
@@ -29,6 +29,8 @@ class Template:
 
     - ``{count:n thread}``, ``{count:n child|children}``: a number with its noun, "3 threads"
     - ``{count:v wait}``, ``{count:v has|have}``: the verb alone, in the form for that number
+      (``@`` in a form is the number: ``{count:v once|@ times}``)
+    - ``{more:+ and @ more}``: these words, ``@`` being the value; nothing for None, 0 or an empty tuple
     - ``{several: → }``: the separator between the items of a tuple; ", " if there is no format
     - ``{basis:known}``: how a holder or waker is known, in words
 
@@ -56,4 +58,4 @@ class Text(NamedTuple):
     slots: Tuple[Tuple[str, Slot], ...] = ()
 
 
-Slot = Union[None, str, int, float, ThreadName, Agent, PythonFrame, Text, Tuple["Slot", ...]]
+Slot = Union[None, str, int, float, ThreadName, Agent, PythonFrame, Text, Fact, Tuple["Slot", ...]]

@@ -17,7 +17,7 @@ from ..cpython.state.interpreter import Python, ThreadState
 from ..errors import NotACore
 from ..evidence import Evidence, Gap, Process, Thread, Timings, Trigger, replace
 from ..extract.assemble.cores import How, extracted
-from ..extract.assemble.origins import errors_named, gaps_named
+from ..extract.assemble.origins import errors_named, gaps_named, name_of
 from ..extract.process import reading
 from ..extract.process.context import ProcessContext
 from ..extract.process.summary import process_of
@@ -135,10 +135,11 @@ def opened(link: Link, told: Dict[str, Any], known: Named) -> Iterator[Subject]:
     descriptor = os.dup(int(number[1])) if number is not None else None
     path, owner = Path(known.path), known.owner
     with contextlib.ExitStack() as held:
-        with errors_named(path, known.name):
+        renamed = name_of(path, known.name)
+        with errors_named(renamed):
             reading = extracted(path, how, owner=owner, tool_version=__version__, descriptor=descriptor)
             found, context = held.enter_context(reading)
-        yield Subject(gaps_named(found, path, known.name), context, known, {})
+        yield Subject(gaps_named(found, renamed), context, known, {})
 
 
 def _path(name: Optional[str]) -> Optional[Path]:

@@ -8,6 +8,7 @@ from ..cpython.state.values import Values
 from ..evidence import PythonFrame, Thread
 from ..foreign.numbers import is_decimal
 from ..redaction.secrets import MASK, is_secret
+from ..report.phrases.gaps import in_words
 from ..report.phrases.labels import find_resource
 from .asking import Asked, Wrong
 from .show import Line, clean, place, place_of, stack, table
@@ -91,7 +92,7 @@ def _shortcomings(subject: Subject, thread: Thread) -> Iterator[str]:
     if thread.tid in subject.errors:
         yield subject.errors[thread.tid]
     elif not thread.native:
-        found = (gap.reason for gap in subject.evidence.gaps if gap.source == "gdb")
+        found = (in_words(gap).reason or "" for gap in subject.evidence.gaps if gap.source == "gdb")
         yield next(found, "gdb has unwound none")
 
 

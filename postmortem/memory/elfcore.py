@@ -57,6 +57,16 @@ class Mapping(NamedTuple):
     flags: int
 
 
+class Unusable(NamedTuple):
+    """The reason why a file of this machine cannot stand for a mapped one."""
+
+    text: str
+    is_elf: bool = True  # False: no file with code, such as a font or a device
+
+
+NO_ELF = Unusable("not an ELF file", False)
+
+
 class ElfCore(Image):
     """An ELF core file, opened by path or descriptor.
 
@@ -94,7 +104,7 @@ class ElfCore(Image):
         self._index(segments, size)
         self._elves: Dict[str, Optional[Elf]] = {}
         #: Files that were needed but cannot be used: path → reason.
-        self.unusable: Dict[str, str] = {}
+        self.unusable: Dict[str, Unusable] = {}
         notes = Notes(self.machine)
         for segment in segments:
             if segment.type == PT_NOTE:
@@ -356,13 +366,13 @@ class ElfCore(Image):
         """
         if path not in self._elves:
             found = self._open(path)
-            if isinstance(found, str):
+            if isinstance(found, Unusable):
                 self.unusable[path] = found
             self._elves[path] = found if isinstance(found, Elf) else None
         return self._elves[path]
 
-    def _open(self, path: str) -> Union[Elf, str]:
-        """Return the file, or a string with the reason why it cannot be used.
+    def _open(self, path: str) -> Union[Elf, Unusable]:
+        """Return the file, or the reason why it cannot be used.
 
         A file that was deleted or replaced since counts only if its build-id is the core's.
         """
@@ -371,24 +381,25 @@ class ElfCore(Image):
         if path.endswith(DELETED) and path not in self._stand_ins:
             name, replaced = path[: -len(DELETED)], True
             if wanted is None:
-                return "deleted or replaced while it ran, and the core does not show its build-id"
+                return Unusable("deleted or replaced while it ran, and the core does not show its build-id")
         try:
             here = self._stand_ins.get(path) or self._locate(name)
             if here is None:
-                return "not found"
+                return Unusable("not found")
             elf = opened(name, here)
         except Unfit:
-            return "not an ELF file"
+            return NO_ELF
         except OSError as exc:
-            return exc.strerror or "cannot be opened"
+            return Unusable(exc.strerror or "cannot be opened")
         except (NotElf, ValueError):
-            return "not an ELF file"
+            return NO_ELF
         if elf.machine != self.machine:
             elf.close()
-            return f"a file of {MACHINES.get(elf.machine, 'another machine')}, not of the core's machine"
+            machine = MACHINES.get(elf.machine, "another machine")
+            return Unusable(f"a file of {machine}, not of the core's machine")
         if wanted and (elf.build_id or replaced) and wanted != elf.build_id:
             elf.close()
-            return "another build than the one in the core (build-ids differ)"
+            return Unusable("another build than the one in the core (build-ids differ)")
         return elf
 
     @property

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..cores.executable import check_executable, main_program_of
 from ..errors import ToolFailed
 from ..evidence import Gap, NativeFrame
+from ..evidence.vocabulary import GapCode
 from ..memory import ElfCore
 from ..signalnames import signal_name
 from .corefile import CoreFile, opened
@@ -112,26 +113,20 @@ class Files:
         # a library that gdb names and the core does not map by name: gdb has opened it
         if self._core is None or self._core.base(module) is None:
             return None
-        return None if self._core.elf(module) else self._core.unusable.get(module, "not usable")
+        return None if self._core.elf(module) else self._core.unusable[module].text
 
 
 def _wrong_executable(core: Optional[ElfCore], exe: Optional[Path], found: Transcript, stacks: Stacks) -> Optional[Gap]:
     if exe is None:
         if all(_sure(frames) == len(found.stacks[tid]) for tid, frames in stacks.items()):
             return None  # newer gdbs can find the program by themselves
-        return Gap(
-            "gdb",
-            "native stacks",
-            "the main program is not known, and gdb finds few frames without it",
-            "pass --exe",
-            code="no-program",
-        )
+        return Gap("gdb", "native stacks", code="no-program")
     return check_executable(core, exe) if core is not None else None
 
 
 def _failure(found: Transcript, core: Path, ending: Ending) -> ToolFailed:
     if ending.late:
-        return ToolFailed(f"no native stack of {core}: {ending.sentence()}", ending.remedy)
+        return ToolFailed(f"no native stack of {{path}}: {ending.sentence()}", ending.remedy, core)
     if found.version is None and "python" in ending.said.lower() and "not supported" in ending.said.lower():
         return ToolFailed("this gdb was built without Python, which native stacks need", REMEDY)
     if found.version is None and "libpython" in ending.said:
@@ -141,49 +136,48 @@ def _failure(found: Transcript, core: Path, ending: Ending) -> ToolFailed:
             "(Debian: apt install libpython3-dev), or another gdb",
         )
     if found.stopped:
-        return ToolFailed(f"no native stack of {core}: gdb stopped: {found.stopped}", _AGAIN)
+        return ToolFailed(f"no native stack of {{path}}: gdb stopped: {found.stopped}", _AGAIN, core)
     if found.version is not None and not found.announced:
         return ToolFailed(
-            f"gdb {found.version} finds no thread in {core}{_quoted(ending.said)}",
+            f"gdb {found.version} finds no thread in {{path}}{_quoted(ending.said)}",
             "check that the file is a whole core of this kind of machine",
+            core,
         )
-    return ToolFailed(f"no native stack of {core}: {ending.sentence()}", _OTHER_GDB)
+    return ToolFailed(f"no native stack of {{path}}: {ending.sentence()}", _OTHER_GDB, core)
 
 
 def _gaps(found: Transcript, tids: Sequence[int], ending: Ending) -> Iterator[Gap]:
     if not found.complete:
         subject = f"native stacks: {len(found.stacks)} of {found.announced} threads"
         if found.stopped:
-            yield Gap(
-                "gdb",
-                subject,
-                f"gdb stopped after {ending.seconds:.1f} s: {found.stopped}",
-                _AGAIN,
-                code="gdb-incomplete",
-            )
+            yield Gap.of("gdb", subject, "gdb-stopped", remedy=_AGAIN, seconds=ending.seconds, why=found.stopped)
         else:
             yield Gap("gdb", subject, ending.sentence(), ending.remedy, code="gdb-incomplete")
     if found.damaged > (0 if found.complete else 1):  # killing gdb leaves one half-written line
-        yield Gap(
-            "gdb", "native stacks", f"{found.damaged} lines of gdb's output are damaged", _OTHER_GDB, code="gdb-damaged"
-        )
-    for (reason, remedy), broken in _by_reason(found, tids).items():
-        yield Gap("gdb", f"native stack of {_threads(broken)}", reason, remedy, code="stack-incomplete")
+        yield Gap.of("gdb", "native stacks", "gdb-damaged", remedy=_OTHER_GDB, lines=found.damaged)
+    for broken, several in _by_reason(found, tids).items():
+        yield Gap.of("gdb", f"native stack of {_threads(several)}", broken.code, remedy=broken.remedy, why=broken.why)
 
 
-def _by_reason(found: Transcript, tids: Sequence[int]) -> Dict[Tuple[str, Optional[str]], List[int]]:
-    """Return (reason, remedy) → threads whose stack ends early or is missing."""
-    reasons: Dict[Tuple[str, Optional[str]], List[int]] = {}
+class _Broken(NamedTuple):
+    code: GapCode
+    why: Optional[str] = None
+    remedy: Optional[str] = None
+
+
+def _by_reason(found: Transcript, tids: Sequence[int]) -> Dict[_Broken, List[int]]:
+    """Return the threads whose stack ends early or is missing, by what is wrong with it."""
+    reasons: Dict[_Broken, List[int]] = {}
     for tid, frames in found.stacks.items():
         if tid in found.errors:
             why = found.errors[tid]
             remedy = _REMEDIES[why.cause] if why.cause is not None else _LOOK
-            reasons.setdefault((f"it ends early: {why.text}", remedy), []).append(tid)
+            reasons.setdefault(_Broken("stack-incomplete", why.text, remedy), []).append(tid)
         elif not frames:
-            reasons.setdefault(("gdb found no frame", _LOOK), []).append(tid)
+            reasons.setdefault(_Broken("no-native-frame"), []).append(tid)
     for tid in dict.fromkeys(tids):
         if tid not in found.stacks and found.complete:
-            reasons.setdefault(("gdb did not see this thread", _LOOK), []).append(tid)
+            reasons.setdefault(_Broken("thread-unseen"), []).append(tid)
     return reasons
 
 
@@ -204,13 +198,10 @@ def _guessed(found: Transcript, stacks: Stacks, files: Files) -> Iterator[Gap]:
             blame.setdefault(frames[sure - 1].module, []).append(tid)
     for module, tids in blame.items():
         why = files.why_unreadable(module) if module is not None else None
-        yield Gap(
-            "gdb",
-            f"native frames beyond {module or 'code that lies in no file'}, in {_threads(tids)}",
-            f"{why or 'gdb has no unwind tables for it'}: they are guessed or left out",
-            "pass --sysroot with the files of the core's machine" if module is not None else None,
-            code="frames-guessed",
-        )
+        subject = f"native frames beyond {module or 'code that lies in no file'}, in {_threads(tids)}"
+        remedy = "pass --sysroot with the files of the core's machine" if module is not None else None
+        code: GapCode = "frames-guessed-unread" if why else "frames-guessed"
+        yield Gap.of("gdb", subject, code, remedy=remedy, why=why)
 
 
 def _sure(frames: Sequence[NativeFrame]) -> int:

@@ -92,6 +92,9 @@ class _Walk:
         if isinstance(value, tuple):
             items = tuple(map(self._any, value))
             return items if any(a is not b for a, b in zip(items, value)) else value
+        if isinstance(value, dict):
+            slots = {key: self._any(item) for key, item in value.items()}
+            return slots if any(slots[key] is not item for key, item in value.items()) else value
         return value
 
 

@@ -8,6 +8,7 @@ from typing import Dict, Hashable, List, NamedTuple, Sequence, Set, Tuple
 
 from ..evidence import Evidence, Gap, Process, PythonFrame, Task, Thread
 from ..findings import Diagnosis
+from .phrases.gaps import in_words
 
 # Idle pool workers and servers stay far below both. Threads that contend for the GIL use little CPU each.
 _IDLE_SHARE = 0.02  # of a core
@@ -110,9 +111,9 @@ def tasks(process: Process, diagnosis: Diagnosis) -> List[TaskGroup]:
 
 
 def gaps(found: Sequence[Gap]) -> List[List[Gap]]:
-    """Return groups of gaps that differ only in their subject."""
+    """Return groups of gaps, in words, that differ only in their subject."""
     alike: Dict[Tuple[str, str, object], List[Gap]] = {}
-    for gap in found:
+    for gap in map(in_words, found):
         alike.setdefault(_cause(gap), []).append(gap)
     return list(alike.values())
 
@@ -120,7 +121,7 @@ def gaps(found: Sequence[Gap]) -> List[List[Gap]]:
 def _cause(gap: Gap) -> Tuple[str, str, object]:
     """Return a gap without the numbers of its subject: ``process 7``, or ``process 7 (sh)``, recurs in reason and remedy."""
     named = re.compile(r"\b(?:" + "|".join(re.findall(r"\d+", gap.subject) or ["(?!)"]) + r")\b(?: \([^)]*\))?")
-    return gap.source, named.sub("#", gap.reason), named.sub("#", gap.remedy) if gap.remedy else None
+    return gap.source, named.sub("#", gap.reason or ""), named.sub("#", gap.remedy) if gap.remedy else None
 
 
 def _cited(process: Process, diagnosis: Diagnosis) -> Set[int]:

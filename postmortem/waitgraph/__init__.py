@@ -9,7 +9,7 @@ go on, with every agent that could provide it. Derived from these:
   signal, could intervene, else "likely";
 - ``roots``: members of that set that no agent can wake, or whose holder is gone;
 - ``chain``: the path from a waiter to the end of its wait;
-- ``reasons``: the derivation in sentences.
+- ``reasons``: the derivation, step by step.
 
 ``None`` and gaps never prove anything: an agent without known waits can move.
 """
@@ -21,16 +21,20 @@ from .chains import Chain
 from .cycles import Cycle
 from .edges import Edge
 from .graph import WAKES, WaitGraph, graph_of
-from .reasons import known_from
+from .reasons import Blocked, NoneRuns, Others, Reason, known_from
 
 __all__ = [
     "WAKES",
     "Agent",
+    "Blocked",
     "Chain",
     "Cycle",
     "Edge",
+    "NoneRuns",
+    "Others",
     "Place",
     "Places",
+    "Reason",
     "WaitGraph",
     "graph_of",
     "known_from",

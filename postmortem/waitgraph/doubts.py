@@ -11,7 +11,7 @@ from __future__ import annotations
 import signal
 from typing import Dict, FrozenSet, Mapping, Optional, Set, Tuple
 
-from ..evidence import Process
+from ..evidence import Process, fact
 from .agents import Agent, Place, Places
 from .edges import Edge, EdgeKind
 
@@ -61,7 +61,7 @@ def weakened(
         if place is not None and (cancels or _may_be_left(place, agent, moving)):
             found[agent] = tuple(e._replace(everyone=True) for e in several)
         elif agent.pid in native and any(e.signals for e in several):
-            found[agent] = tuple(e._replace(outside=("native code",)) if e.signals else e for e in several)
+            found[agent] = tuple(e._replace(outside=(fact("native-code"),)) if e.signals else e for e in several)
         else:
             found[agent] = several
     return found

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Dict, FrozenSet, Iterator, Literal, NamedTuple, Optional, Tuple, Union
+from typing import Dict, FrozenSet, Iterator, List, Literal, NamedTuple, Optional, Tuple, Union
 
-from ..evidence import Loop, Resource, Task, Thread, Wait, Waker
+from ..evidence import Because, Loop, Resource, Task, Thread, Wait, Waker, fact
 from ..evidence.vocabulary import ResourceKind, TaskWaitKind, WaitKind, WakerBasis
 from .agents import Agent, Place, Places
 
@@ -27,7 +27,7 @@ _REACHES = ("reach", "callback")
 _FEW = 64
 #: Most agents that can make a loop's watched descriptors ready; beyond it they count as unknown.
 _MOST_ENDS = 10_000
-_VERBS: Dict[ResourceKind, str] = {
+_VERBS: Dict[ResourceKind, EdgeVerb] = {
     "lock": "wants", "rlock": "wants", "import-lock": "wants", "async-lock": "wants", "mutex": "wants", "rwlock": "wants",
     "gil": "wants", "file-lock": "wants", "shared-semaphore": "wants", "thread": "joins", "process": "waits for",
     "async-future": "awaits",
@@ -38,22 +38,30 @@ _VERBS: Dict[ResourceKind, str] = {
 EdgeKind = Union[ResourceKind, WaitKind, TaskWaitKind, Literal["turn", "stopped"]]
 
 
+EdgeVerb = Literal[
+    "asks", "awaits", "does nothing before", "has ended", "is stopped", "joins", "needs", "needs its turn on", "reads", "runs",
+    "runs on", "sleeps", "waits", "waits for", "wants", "writes to",
+]  # fmt: skip
+#: What an agent waits for: a resource or wait by its name, a fact, or another agent.
+What = Union[Because, Agent]
+
+
 class Edge(NamedTuple):
     """A wait of an agent: one thing that ``waiter`` needs before it can go on."""
 
     waiter: Agent
-    verb: str  # "wants", "joins", "awaits", …
-    what: str  # "Lock cache.lock", "the end of worker-3 (17)"
+    verb: EdgeVerb
+    what: What
     kind: EdgeKind  # kind of the resource, or of the wait
     resource: Optional[str] = None  # id in the waiter's process
     wakers: Tuple[Agent, ...] = ()  # agents known to be able to end the wait
     all_needed: bool = False  # True: every one of `wakers` has to end; False: any of them is enough
     everyone: bool = False  # True: any other agent of the process may end it, as far as known
-    outside: Tuple[str, ...] = ()  # other events that may end it: "a timeout", "a timer of the loop"
+    outside: Tuple[Because, ...] = ()  # other events that may end it, such as a timer
     basis: WakerBasis = "recorded"  # how the wakers are known
     endless: Optional[bool] = True
     gone: bool = False  # True: the holder has ended
-    because: Tuple[str, ...] = ()  # why no other agent can end it
+    because: Tuple[Because, ...] = ()  # why no other agent can end it
     signals: bool = False  # True: `wakers` could signal it, but hold nothing and owe no work: none of them is to blame
 
     @property
@@ -86,9 +94,9 @@ def _process_edges(place: Place) -> Iterator[Edge]:
     process = place.process
     if process.threads:
         threads = tuple(Agent(place.pid, t.tid) for t in process.threads)
-        yield Edge(Agent(place.pid), "does nothing before", "one of its threads moves", "process", wakers=threads)
+        yield Edge(Agent(place.pid), "does nothing before", fact("one-thread-moves"), "process", wakers=threads)
     elif process.state in ("Z", "X"):
-        yield Edge(Agent(place.pid), "has ended", "nobody has collected its status", "process", gone=True)
+        yield Edge(Agent(place.pid), "has ended", fact("status-uncollected"), "process", gone=True)
 
 
 # ---------------------------------------------------------------------- threads
@@ -100,7 +108,7 @@ def _thread_edges(places: Places, place: Place, thread: Thread) -> Iterator[Edge
     if wait is None or wait.kind == "sleep" or wait.over:
         return
     if thread.state in ("T", "t"):
-        yield Edge(agent, "is stopped", "until it is continued", "stopped", outside=("whoever stopped it",))
+        yield Edge(agent, "is stopped", fact("until-continued"), "stopped", outside=(fact("whoever-stopped-it"),))
         return
     resource = place.resources.get(wait.resource or "")
     loop = place.loop_of.get(thread.tid)
@@ -110,7 +118,7 @@ def _thread_edges(places: Places, place: Place, thread: Thread) -> Iterator[Edge
         yield _resource_edge(place, agent, resource, wait.endless)
     elif thread.joins is not None:
         joined = Agent(place.pid, thread.joins)
-        yield Edge(agent, "joins", places.label(joined), "thread", None, (joined,), endless=wait.endless is not False)
+        yield Edge(agent, "joins", joined, "thread", None, (joined,), endless=wait.endless is not False)
     elif wait.kind == "process":
         yield _child_edge(places, place, agent, wait)
     else:
@@ -125,24 +133,23 @@ def _ended_by(place: Place, resource: Resource) -> bool:
 def _loop_edge(place: Place, agent: Agent, wait: Wait) -> Edge:
     """Return the edge of a loop's thread in its selector: woken by a timer, a descriptor, or call_soon from another thread."""
     loop = place.loop_of[agent.tid or 0]
-    outside = []
+    outside: List[Because] = []
     if wait.endless is not True:
-        outside.append("the timeout of its selector")
+        outside.append(fact("selector-timeout"))
     if loop.scheduled != 0:
-        outside.append("a timer" if loop.scheduled else "perhaps a timer")
+        outside.append(fact("timer" if loop.scheduled else "perhaps-timer"))
     ends = _watched_ends(place, loop)
     if ends is None:
-        outside.append(
-            f"{loop.watched} watched descriptors" if loop.watched else "perhaps a descriptor that it watches"
-        )
+        watched = loop.watched
+        outside.append(fact("watched-descriptors", count=watched) if watched else fact("perhaps-descriptor"))
     if loop.ready:
-        outside.append(f"{loop.ready} callbacks that are ready")
+        outside.append(fact("ready-callbacks", count=loop.ready))
     if loop.signals:
-        outside.append("a signal that it handles")
+        outside.append(fact("handled-signal"))
     return Edge(
         agent,
         "runs",
-        "an event loop with nothing to do",
+        fact("idle-loop"),
         "event-loop",
         wakers=ends or (),
         everyone=True,
@@ -175,11 +182,11 @@ def _child_edge(places: Places, place: Place, agent: Agent, wait: Wait) -> Edge:
     if wait.pid is not None:
         child = Agent(wait.pid)
         known = wait.pid in places.by_pid
-        outside = () if known else (f"process {wait.pid}, which was not captured",)
+        outside = () if known else (fact("process-not-captured", pid=wait.pid),)
         return Edge(
             agent,
             "waits for",
-            places.label(child),
+            child,
             "process",
             None,
             (child,) if known else (),
@@ -187,22 +194,22 @@ def _child_edge(places: Places, place: Place, agent: Agent, wait: Wait) -> Edge:
             endless=wait.endless,
         )
     children = tuple(Agent(pid) for pid in places.children.get(place.pid, ()))
-    outside = () if children else ("a child that was not captured",)
-    what = "any of its children" if len(children) != 1 else places.label(children[0])
+    outside = () if children else (fact("child-not-captured"),)
+    what: What = fact("any-child") if len(children) != 1 else children[0]
     return Edge(agent, "waits for", what, "process", None, children, outside=outside, endless=wait.endless)
 
 
 def _plain_edge(place: Place, agent: Agent, wait: Wait) -> Edge:
     """Return the edge of a wait whose resource is unknown."""
-    what = wait.phrase or f"something ({wait.syscall or wait.kind})"
+    what: Because = wait.phrase or fact("some-call", call=wait.syscall or wait.kind)
     if wait.kind == "gil":
         gil = place.process.gil
         holder = gil.holder_tid if gil is not None else None
         wakers = (Agent(place.pid, holder),) if holder is not None and holder != agent.tid else ()
-        return Edge(agent, "wants", "the GIL", "gil", None, wakers, everyone=not wakers)
+        return Edge(agent, "wants", fact("gil"), "gil", None, wakers, everyone=not wakers)
     inside = wait.kind in _IN_PROCESS_WAITS
     outside = () if inside else (what,)
-    verb = "waits for"
+    verb: EdgeVerb = "waits for"
     if wait.verb == "waits" and wait.detail:
         verb, what = "waits", wait.detail
     return Edge(agent, verb, what, wait.kind, everyone=inside, outside=outside, endless=wait.endless)
@@ -219,23 +226,39 @@ def _task_edges(place: Place, task: Task) -> Iterator[Edge]:
     loop = place.loops.get(task.loop or "")
     thread = place.threads.get(loop.tid) if loop is not None and loop.tid is not None else None
     if loop is not None and thread is None:
-        yield Edge(agent, "needs", "somebody who runs its event loop", "turn", everyone=True, basis="memory")
+        yield Edge(agent, "needs", fact("loop-runner"), "turn", everyone=True, basis="memory")
     elif thread is not None and not (thread.wait is not None and thread.wait.kind == "event-loop"):
-        verb = "runs on" if task.state == "running" else "needs its turn on"
+        verb: EdgeVerb = "runs on" if task.state == "running" else "needs its turn on"
         runs = Agent(place.pid, thread.tid)
-        yield Edge(agent, verb, f"the event loop of {thread.name or 'thread'} ({thread.tid})", "turn", None, (runs,))
+        yield Edge(
+            agent,
+            verb,
+            fact("loop-of-thread", thread=f"{thread.name or 'thread'} ({thread.tid})"),
+            "turn",
+            None,
+            (runs,),
+        )
     if task.state == "running" or task.ready:
         return
     wait = task.wait
     if wait is None:
         yield Edge(
-            agent, "awaits", task.awaiting or "something", "other", outside=("what it awaits is unknown",), endless=None
+            agent,
+            "awaits",
+            task.awaiting or fact("something"),
+            "other",
+            outside=(fact("awaits-unknown"),),
+            endless=None,
         )
         return
     if wait.tasks:
-        names = [place.tasks[t].name or t for t in wait.tasks if t in place.tasks]
-        called = f"task {', '.join(names[:3])}" + (" …" if len(names) > 3 else "")
-        what = f"{wait.detail} ({called})" if wait.detail else called
+        names = tuple(place.tasks[t].name or t for t in wait.tasks if t in place.tasks)
+        more = len(names) > 3
+        what = (
+            fact("tasks-of", what=wait.detail, names=names[:3], more=more)
+            if wait.detail
+            else fact("tasks", names=names[:3], more=more)
+        )
         wakers = tuple(Agent(place.pid, task=t) for t in wait.tasks)
         yield Edge(agent, "awaits", what, "task", wait.resource, wakers, not wait.any, endless=wait.endless)
         return
@@ -269,7 +292,7 @@ def _owner(place: Place, resource: Resource) -> Optional[Agent]:
 
 def _resource_edge(place: Place, agent: Agent, resource: Resource, endless: Optional[bool]) -> Edge:
     """Return the edge of an agent that waits for a known resource."""
-    verb = _VERBS.get(resource.kind, "waits for")
+    verb: EdgeVerb = _VERBS.get(resource.kind, "waits for")
     if resource.kind in ("pipe", "socket") and place.threads.get(agent.tid or 0) is not None:
         wait = place.threads[agent.tid or 0].wait
         verb = (

@@ -12,7 +12,7 @@ from .cycles import Cycle, find_cycles
 from .doubts import handles, interrupted, weakened
 from .edges import Edge, edges_of
 from .liveness import Unmet, movers
-from .reasons import WALKED, reasons
+from .reasons import WALKED, Reason, reasons
 
 #: Voluntary switches a second from which a thread counts as woken again and again. A stuck thread has none in the window,
 #: or one in all if it blocked during it.
@@ -192,12 +192,12 @@ class WaitGraph:
             waiting += following
         return False
 
-    def reasons(self, *start: Agent) -> Tuple[str, ...]:
-        """Return why these agents cannot move, step by step, in sentences."""
+    def reasons(self, *start: Agent) -> Tuple[Reason, ...]:
+        """Return why these agents cannot move, step by step."""
         most = max(FEW_REASONS, min(WALKED, MOST_REASONS - self.walked))
         told = reasons(start, self.edges, self.places, self._moving, most)
         self.walked += told.walked
-        return told.sentences
+        return told.reasons
 
     def label(self, agent: Agent) -> str:
         """Return the agent's name for the reader."""

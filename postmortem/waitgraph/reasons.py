@@ -1,31 +1,67 @@
-"""Explanations of why agents can never move again, in sentences that can be checked against the evidence."""
+"""Explanations of why agents can never move again: typed steps that can be checked against the evidence."""
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
+from ..evidence import Because
 from ..evidence.vocabulary import WakerBasis
 from .agents import Agent, Places
-from .edges import Edge
+from .edges import Edge, EdgeVerb, What
 from .liveness import Unmet
 
-_STEPS, _NAMED = 12, 4
-_BASES = {
-    "recorded": "as the lock itself records",
-    "with-slot": "as its `with` statement in progress shows",
-    "inferred": "inferred from the source code",
-    "kernel": "as the kernel records",
-    "memory": "found in memory",
-}
-#: Most agents visited in one call; the text names far fewer, so that the limit never shortens it.
+_STEPS = 12
+#: Number of agents that a step names; the others are counted.
+NAMED = 4
+#: Most agents visited in one call; the steps name far fewer, so that the limit never shortens them.
 WALKED = 5_000
 
 
-class Told(NamedTuple):
-    """Sentences, and the number of agents visited for them (``walked``)."""
+class Agents(NamedTuple):
+    """The first few agents of a step, and the number of the others."""
 
-    sentences: Tuple[str, ...]
+    first: Tuple[Agent, ...]
+    others: int = 0
+
+
+class Blocked(NamedTuple):
+    """Agents that wait alike and cannot move."""
+
+    agents: Agents
+    verb: EdgeVerb
+    what: What
+    endless: bool  # True: the report says that there is no time limit
+    gone: bool = False  # True: the holder has ended
+    wakers: Agents = Agents(())
+    held: bool = False  # True: the wakers hold the resource; False: they are the only ones that could end the wait
+    basis: Optional[WakerBasis] = None  # how the holder is known
+    nobody: bool = False  # True: no agent can end the wait
+    threads: int = 0  # for a process as a whole: the number of its threads, one of which has to move
+
+
+class Others(NamedTuple):
+    """The number of agents that those before wait for, and that are not listed."""
+
+    number: int
+
+
+class NoneRuns(NamedTuple):
+    """A process in which no code can run, so that no agent can signal its waiters."""
+
+    pid: int
+    threads: int
+    tasks: int
+    no_handlers: bool  # True: the program has set no signal handler
+
+
+Reason = Union[Blocked, Others, NoneRuns, Because]
+
+
+class Told(NamedTuple):
+    """Steps, and the number of agents visited for them (``walked``)."""
+
+    reasons: Tuple[Reason, ...]
     walked: int
 
 
@@ -34,12 +70,12 @@ def reasons(
 ) -> Told:
     """Explain why agents cannot move: each of them and all that they depend on, nearest first.
 
-    Agents with the same wait share one sentence. ``most``: number of agents to visit.
+    Agents with the same wait share one step. ``most``: number of agents to visit.
     """
     waiting = deque(start)
     seen: Set[Agent] = set(waiting)
-    steps: Dict[str, List[Agent]] = {}
-    because: Dict[str, Tuple[str, ...]] = {}
+    steps: Dict[Blocked, List[Agent]] = {}
+    because: Dict[Blocked, Tuple[Because, ...]] = {}
     everywhere: Set[int] = set()
     unmet, walked = Unmet(live), 0
     followed: Set[int] = set()
@@ -49,7 +85,7 @@ def reasons(
         edge = next((e for e in edges.get(agent, ()) if unmet.holds(e)), None)
         if edge is None:
             continue
-        step = _step(agent, edge, places)
+        step = _step(agent, edge)
         steps.setdefault(step, []).append(agent)
         because[step] = edge.because
         if edge.everyone:
@@ -58,54 +94,48 @@ def reasons(
         followed.add(id(edge.wakers))
         seen.update(following)
         waiting.extend(following)
-    told: Dict[str, None] = {}
+    told: Dict[Reason, None] = {}
     for step, agents in list(steps.items())[:_STEPS]:
-        told[f"{_names(agents, places)}{': each' if len(agents) > 1 else ''} {step}"] = None
+        told[step._replace(agents=_few(agents))] = None
         told.update(dict.fromkeys(because[step]))
     more = sum(map(len, list(steps.values())[_STEPS:])) + len(waiting)
-    sentences = (
-        *told,
-        *((f"and {more} more that these wait for",) if more else ()),
-        *(_nobody(pid, places) for pid in sorted(everywhere)),
-    )
-    return Told(sentences, walked)
+    found = (*told, *((Others(more),) if more else ()), *(_none_runs(pid, places) for pid in sorted(everywhere)))
+    return Told(found, walked)
 
 
-def _step(agent: Agent, edge: Edge, places: Places) -> str:
-    """Return the part of a sentence after its subject, for one agent or for each of several."""
+def _step(agent: Agent, edge: Edge) -> Blocked:
+    """Return the step of one agent, without the agent: equal for several that wait alike."""
     if agent.is_process and len(edge.wakers) > 1:
-        return f"does nothing before one of its {len(edge.wakers)} threads does"
-    text = f"{edge.verb} {edge.what}"
+        return Blocked(Agents(()), edge.verb, edge.what, False, threads=len(edge.wakers))
     if edge.gone:
-        return f"{text}, whose holder is no more"
-    if edge.wakers and edge.resource is not None:
-        names = _names(edge.wakers, places)
-        if edge.verb == "wants":
-            text += f", held by {names} ({known_from(edge.basis)})"
-        elif not edge.everyone:
-            text += f", which only {names} could end"
-    elif not edge.wakers and not edge.everyone:
-        text += ", and nobody can end that"
-    return text + (", without a time limit" if edge.endless and agent.tid is not None and edge.verb != "runs" else "")
-
-
-def _names(agents: Sequence[Agent], places: Places) -> str:
-    """Return the names of the first few agents, and the number of the others."""
-    named = [places.label(agent) for agent in agents[:_NAMED]]
-    return ", ".join(named) + (f" and {len(agents) - _NAMED} more" if len(agents) > _NAMED else "")
-
-
-def _nobody(pid: int, places: Places) -> str:
-    """Return the sentence that no agent of a process can run, so that none can signal its waiters."""
-    place = places.by_pid[pid]
-    threads, tasks = len(place.threads), sum(task.state != "done" for task in place.process.tasks)
-    all_threads = f"all its {threads} threads wait" if threads != 1 else "its only thread waits"
-    and_tasks = f", and so do its {tasks} tasks" if tasks > 1 else ", and so does its task" if tasks else ""
-    handlers = "; the program has set no signal handler" if place.process.signal_handlers == () else ""
-    return (
-        f"only code of process {pid} could signal these, and none can run: {all_threads} without a time limit{and_tasks}; no "
-        f"timer is set, and no descriptor or process outside can wake one{handlers}"
+        return Blocked(Agents(()), edge.verb, edge.what, False, gone=True)
+    step = Blocked(
+        Agents(()), edge.verb, edge.what, bool(edge.endless and agent.tid is not None and edge.verb != "runs")
     )
+    if edge.wakers and edge.resource is not None:
+        if edge.verb == "wants":
+            return step._replace(wakers=_few(edge.wakers), held=True, basis=edge.basis)
+        return step if edge.everyone else step._replace(wakers=_few(edge.wakers))
+    return step._replace(nobody=not edge.wakers and not edge.everyone)
+
+
+def _few(agents: Sequence[Agent]) -> Agents:
+    return Agents(tuple(agents[:NAMED]), max(0, len(agents) - NAMED))
+
+
+def _none_runs(pid: int, places: Places) -> NoneRuns:
+    place = places.by_pid[pid]
+    tasks = sum(task.state != "done" for task in place.process.tasks)
+    return NoneRuns(pid, len(place.threads), tasks, place.process.signal_handlers == ())
+
+
+_BASES = {
+    "recorded": "as the lock itself records",
+    "with-slot": "as its `with` statement in progress shows",
+    "inferred": "inferred from the source code",
+    "kernel": "as the kernel records",
+    "memory": "found in memory",
+}
 
 
 def known_from(basis: Optional[WakerBasis]) -> str:

@@ -20,6 +20,7 @@ from postmortem.cores import journal as systems_journal
 from postmortem.cores.journal import Where
 from postmortem.errors import CoreGone, NotACore, PostmortemError
 
+from ..support.inwords import reason
 from ..support.journals import FakeJournal, crashed, forged
 from ..support.work import ends
 
@@ -128,7 +129,7 @@ def test_a_forged_entry_is_told_as_such_and_believed_in_nothing(
     with coredumpctl.opened("web.service", Where()) as stored:
         origin = stored.origin
         assert (stored.root, stored.exe, stored.argv) == (None, None, ())
-        assert any("systemd-coredump" in gap.reason and "any user" in gap.reason for gap in stored.gaps)
+        assert any("systemd-coredump" in reason(gap) and "any user" in reason(gap) for gap in stored.gaps)
     assert (origin.trust, origin.written_by, origin.pid) == ("unverified", 1001, 7)
     assert (origin.unit, origin.command, origin.signal, origin.container) == (None, None, None, None)
     assert (origin.hostname, origin.time) == ("ada", 1_700_000_000.0)

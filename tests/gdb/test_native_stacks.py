@@ -20,6 +20,7 @@ from postmortem.native import CoreFile, start, unwind
 from postmortem.native.merge import loop_indices
 from postmortem.native.unwinding import command
 
+from ..support.inwords import reason, remedy
 from .conftest import Take, Taken, interpreters
 
 pytestmark = pytest.mark.live
@@ -154,7 +155,7 @@ def test_without_the_program_frames_are_guesses_and_a_gap_says_so(one: Taken) ->
     found = unwind(one.core, None, deadline_s=DEADLINE)
     trusts = {frame.trust for frames in found.stacks.values() for frame in frames[1:]}
     if found.gaps:
-        assert [gap.remedy for gap in found.gaps] == ["pass --exe"]
+        assert [remedy(gap) for gap in found.gaps] == ["pass --exe"]
         assert trusts <= {"scan"}
     else:
         assert trusts == {"unwind"}
@@ -164,16 +165,16 @@ def test_without_the_program_frames_are_guesses_and_a_gap_says_so(one: Taken) ->
 def test_another_program_is_a_gap(one: Taken) -> None:
     """A wrong --exe is named as another build, whatever frames came of it, and they count as guesses."""
     found = unwind(one.core, Path(shutil.which("cat") or "/bin/cat"), deadline_s=DEADLINE)
-    assert any("build-ids differ" in gap.reason for gap in found.gaps)
+    assert any("build-ids differ" in reason(gap) for gap in found.gaps)
     assert {frame.trust for frames in found.stacks.values() for frame in frames[1:]} <= {"scan"}
 
 
 def test_a_sysroot_without_the_libraries_is_a_gap(one: Taken, tmp_path: Path) -> None:
     """Libraries that are not where the sysroot says are named, with the threads whose frames are guesses."""
     found = unwind(one.core, one.exe, deadline_s=DEADLINE, sysroot=tmp_path)
-    gap = next(gap for gap in found.gaps if "guessed" in gap.reason)
+    gap = next(gap for gap in found.gaps if "guessed" in reason(gap))
     assert "libc" in gap.subject
-    assert "--sysroot" in (gap.remedy or "")
+    assert "--sysroot" in (remedy(gap) or "")
 
 
 def test_a_sysroot_with_the_libraries_gives_whole_stacks(one: Taken, tmp_path: Path) -> None:
@@ -200,7 +201,7 @@ threading.stack_size(16 << 20)
     frames = found.stacks[taken.tids["deep"]]
     assert len(frames) == 1024
     assert "libc" in (frames[0].module or "")
-    assert any("older ones are left out" in gap.reason for gap in found.gaps)
+    assert any("older ones are left out" in reason(gap) for gap in found.gaps)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x7fELF\x02\x01\x01", os.urandom(4096), b"#!/bin/sh\ntouch pwned\n"])
@@ -227,6 +228,6 @@ def test_a_core_with_overwritten_memory_keeps_the_other_threads(one: Taken, tmp_
     whole = unwind(one.core, one.exe, deadline_s=DEADLINE)
     assert found.stacks[victim.tid][:1] == whole.stacks[victim.tid][:1]
     assert len(found.stacks[victim.tid]) < len(whole.stacks[victim.tid])
-    assert any(str(victim.tid) in gap.subject and "guessed or left out" in gap.reason for gap in found.gaps)
+    assert any(str(victim.tid) in gap.subject and "guessed or left out" in reason(gap) for gap in found.gaps)
     for tid in set(whole.stacks) - {victim.tid}:
         assert found.stacks[tid] == whole.stacks[tid]

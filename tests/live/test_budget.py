@@ -17,6 +17,7 @@ from postmortem.native.locate import VARIABLE
 from tests.support.bundles import evidence_of
 
 from ..support.capturing import HANG_S, environment
+from ..support.inwords import reason, remedy
 
 pytestmark = pytest.mark.live
 
@@ -82,7 +83,7 @@ def test_with_time_enough_every_process_has_both_sides(bundle: Path) -> None:
     """And no gap speaks of a budget."""
     found = evidence.decode((bundle / "evidence.json").read_bytes())
     assert _kinds(found) == {"native": CHILDREN + 1}
-    assert not [gap for gap in found.gaps if "budget" in gap.reason]
+    assert not [gap for gap in found.gaps if "budget" in reason(gap)]
 
 
 def test_with_some_time_gdb_is_left_out_of_the_rest_and_one_gap_says_so(
@@ -92,8 +93,8 @@ def test_with_some_time_gdb_is_left_out_of_the_rest_and_one_gap_says_so(
     monkeypatch.setattr(schedule, "_SHORTEST_GDB_S", 2 * HANG_S)  # no gdb is started for less
     found = evidence_of(bundle, until=time.monotonic() + HANG_S)
     assert _kinds(found) == {"python": CHILDREN + 1}
-    (gap,) = [gap for gap in found.gaps if "budget" in gap.reason]
-    assert (gap.source, gap.remedy) == ("gdb", f"`postmortem analyze {bundle}` takes all the time that it needs")
+    (gap,) = [gap for gap in found.gaps if "budget" in reason(gap)]
+    assert (gap.source, remedy(gap)) == ("gdb", f"`postmortem analyze {bundle}` takes all the time that it needs")
     assert f"and {CHILDREN + 1 - 8} more" in gap.subject
 
 
@@ -103,7 +104,7 @@ def test_without_any_time_the_root_is_read_and_nobody_is_forgotten(bundle: Path)
     assert _kinds(found) == {"python": 1, "bare": CHILDREN}
     assert found.processes[0].python is not None
     assert all(process.argv and process.threads and process.ppid for process in found.processes)
-    assert sorted(gap.source for gap in found.gaps if "budget" in gap.reason) == ["core", "gdb"]
+    assert sorted(gap.source for gap in found.gaps if "budget" in reason(gap)) == ["core", "gdb"]
 
 
 def _alone(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> evidence.Evidence:
@@ -148,4 +149,4 @@ def test_a_capture_keeps_its_budget(tmp_path: Path) -> None:
     native = [any(thread.native for thread in process.threads) for process in found.processes]
     assert native[0] or not any(native), "the root comes first"
     assert (tmp_path / "b" / "report.json").is_file()
-    assert all(native) != any("budget" in gap.reason for gap in found.gaps), "who was left out is told"
+    assert all(native) != any("budget" in reason(gap) for gap in found.gaps), "who was left out is told"

@@ -21,6 +21,7 @@ from tests.support.bundles import evidence_of
 from ..support import required
 from ..support.capturing import DRIVER, Captured, capture, finished, start
 from ..support.interpreters import Program, kinds
+from ..support.inwords import reason, remedy
 
 pytestmark = pytest.mark.live
 
@@ -127,8 +128,8 @@ def test_a_selection_says_what_all_pages_say(tmp_path: Path, python: str) -> Non
     assert len(little.processes[0].tasks) == 21
     assert len(everything.gaps) == 0
     (gap,) = little.gaps
-    assert "MB of memory" in gap.reason
-    assert gap.remedy is not None and "--core sparse" in gap.remedy
+    assert "MB of memory" in reason(gap)
+    assert remedy(gap) is not None and "--core sparse" in remedy(gap)
     assert _stored(whole.core()) > 150 * MB
     assert _stored(selected.core()) < 12 * MB
 
@@ -182,7 +183,7 @@ def test_a_process_that_never_rests(tmp_path: Path, python: str) -> None:
             evidence = evidence_of(done.bundle)
             if _shows_who_is_stuck(evidence.processes[0]):
                 return
-            assert [gap for gap in evidence.gaps if "not in the core" in gap.reason], "missing without a word"
+            assert [gap for gap in evidence.gaps if "not in the core" in reason(gap)], "missing without a word"
     pytest.fail("four captures in a row were overtaken")
 
 
@@ -224,7 +225,7 @@ def test_none_takes_no_core_and_stops_nobody(tmp_path: Path) -> None:
     assert not done.core().exists()
     assert done.manifest["timings"]["pause_s"] is None
     (gap,) = [gap for gap in evidence_of(done.bundle).gaps if gap.source == "core"]
-    assert "--core none" in gap.reason
+    assert "--core none" in reason(gap)
 
 
 SHARED = """

@@ -17,6 +17,7 @@ from tests.support.bundles import evidence_of
 
 from ..support import required
 from ..support.interpreters import Program, find, matrix
+from ..support.inwords import reason, remedy
 from ..support.takingcores import kernel_core, sparse_core
 
 pytestmark = pytest.mark.live
@@ -59,7 +60,7 @@ def test_python_stacks_need_no_file(python: object, folder: Path) -> None:
     assert _stacks(there) == _stacks(here)
     assert there.python == here.python
     assert {t.tid: t.wait.kind for t in there.threads if t.wait} == {t.tid: t.wait.kind for t in here.threads if t.wait}
-    assert [gap.remedy for gap in bare.gaps if gap.source == "gdb"]
+    assert [remedy(gap) for gap in bare.gaps if gap.source == "gdb"]
 
 
 EMBEDDED = """
@@ -114,7 +115,7 @@ def test_of_two_interpreters_the_other_is_named(host: Path, folder: Path) -> Non
     process = evidence.processes[0]
     assert process.python is not None
     other = "3.11" if process.python.version.startswith("3.12") else "3.12"
-    assert [gap for gap in evidence.gaps if f"not shown: CPython {other}." in gap.reason]
+    assert [gap for gap in evidence.gaps if f"not shown: CPython {other}." in reason(gap)]
     shown = [thread for thread in process.threads if thread.python]
     assert [[frame.function for frame in thread.python] for thread in shown] == [["held", "<module>"]]
     assert {thread.gil for thread in process.threads if thread not in shown} == {"unknown"}
@@ -129,8 +130,8 @@ def test_a_library_without_an_interpreter(host: Path, mode: str, folder: Path) -
     assert process.python is None
     assert all(thread.native and thread.gil == "unknown" for thread in process.threads)
     (gap,) = [gap for gap in evidence.gaps if gap.source == "cpython"]
-    assert "not initialised" in gap.reason and gap.reason.count("libpython3.12") == 1
-    assert gap.remedy
+    assert "not initialised" in reason(gap) and reason(gap).count("libpython3.12") == 1
+    assert remedy(gap)
 
 
 def test_a_program_that_was_deleted_while_it_runs(host: Path, folder: Path) -> None:
@@ -144,7 +145,7 @@ def test_a_program_that_was_deleted_while_it_runs(host: Path, folder: Path) -> N
     (process,) = evidence.processes
     main = next(thread for thread in process.threads if thread.is_main)
     assert "main" in [frame.function for frame in main.native]
-    assert not [gap for gap in evidence.gaps if "deleted" in gap.reason or "main program" in gap.subject]
+    assert not [gap for gap in evidence.gaps if "deleted" in reason(gap) or "main program" in gap.subject]
 
 
 ODD = """
@@ -211,4 +212,4 @@ def test_a_finalizer_that_the_end_of_the_interpreter_runs(python: object, folder
     assert process.python is not None and process.python.finalizing is True
     assert _odd_files(process) == _ODD_FILES
     lost = [thread for thread in process.threads if not thread.python]
-    assert not lost or [gap.remedy for gap in evidence.gaps if f"knows {len(lost)} threads no longer" in gap.reason]
+    assert not lost or [remedy(gap) for gap in evidence.gaps if f"knows {len(lost)} threads no longer" in reason(gap)]

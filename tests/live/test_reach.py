@@ -15,6 +15,7 @@ from postmortem.foreign.processfiles import NO_FILES
 from postmortem.memory import ElfCore
 
 from ..support.interpreters import Program, matrix
+from ..support.inwords import reason
 from ..support.takingcores import kernel_core
 
 pytestmark = [pytest.mark.live]
@@ -55,7 +56,7 @@ def test_what_only_its_waiters_reach_is_closed_and_nothing_else(
     found = awaited(process)
     if python.free_threaded:
         assert not any(resource.closed for name, resource in found.items() if name.startswith(("shut", "open")))
-        assert not any("free-threaded" in gap.reason for gap in gaps)  # nobody waits for those who wait
+        assert not any("free-threaded" in reason(gap) for gap in gaps)  # nobody waits for those who wait
         return
     shut = {name: (r.closed, r.wakers) for name, r in found.items() if name.startswith("shut_")}
     assert shut == dict.fromkeys(shut, (True, ())) and len(shut) == 7

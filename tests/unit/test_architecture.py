@@ -63,7 +63,7 @@ MAY_IMPORT: Dict[str, Set[str]] = {
         "sizes",
     },
     "strip": {"bundle", "errors", "evidence", "foreign", "pipeline", "redaction", "report"},
-    "debug": {"bundle", "cores", "errors", "extract", "foreign", "native", "programs"},
+    "debug": {"bundle", "cores", "errors", "extract", "foreign", "native", "programs", "report"},
     "gdbchild": {
         "arch", "capture.freeze", "capture.procfs.parsers", "cores", "cpython", "errors", "evidence", "extract", "findings",
         "foreign", "memory", "native", "pipeline", "redaction", "report", "runners",

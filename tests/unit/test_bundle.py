@@ -104,6 +104,7 @@ def test_steps_are_in_the_manifest_as_they_end(made: Bundle) -> None:
         ("three", "c", False, None),
     ]
     assert "ZeroDivisionError: oops" in steps[2]["error"]
+    assert [step.get("code") for step in steps] == [None, "permission-refused", "defect"]
 
 
 def test_an_interrupt_is_no_failed_step(made: Bundle) -> None:
@@ -119,14 +120,16 @@ def test_a_bundle_reads_back(made: Bundle) -> None:
     """Processes in the manifest's order, then others that left something; cores by pid; failed steps."""
     made.manifest["processes"] = [20, 10]
     with made.step("core", "process 10") as step:
-        step.fail("refused", "sudo")
+        step.fail("overtaken", "refused", "sudo", pid=3)
     made.write("raw/proc/10/process.json", b"{}")
     made.write("raw/cores/5.core", b"core")
     with Bundle.open(made.path) as again:
         assert again.pids == [20, 10, 5]
         assert again.has_core(5)
         assert not again.has_core(10)
-        assert [s["error"] for s in again.failed_steps] == ["refused"]
+        assert [(s["code"], s["fields"], s["error"]) for s in again.failed_steps] == [
+            ("overtaken", {"pid": 3}, "refused")
+        ]
     assert made.path.exists()
 
 

@@ -65,11 +65,12 @@ def capture(
     machine = platform.machine()
     if mode == "none":
         with bundle.step("core", "the tree") as step:
-            step.leave_out("no cores were asked for (--core none)", "postmortem capture --core auto takes them")
+            said = "no cores were asked for (--core none)"
+            step.leave_out("no-core-wanted", said, "postmortem capture --core auto takes them")
         return None
     if machine not in ptrace.REGISTER_SETS:
         with bundle.step("core", "the tree") as step:
-            step.fail(f"cores are not written on {machine} yet", "take one with gcore")
+            step.fail("no-core-here", f"cores are not written on {machine} yet", "take one with gcore", machine=machine)
         return None
     with Sources(bundle, command.pid) as sources:
         for member in members():
@@ -161,7 +162,8 @@ class Capture:
             frozen = self._stop(jobs, True)
             told = {step["subject"] for step in self._bundle.failed_steps if step["step"] == "core"}
             if self._overtaken:
-                step.fail("processes began faster than they could be stopped: the cores are not all of one moment", "")
+                said = "processes began faster than they could be stopped: the cores are not all of one moment"
+                step.fail("overtaken", said)
             for pid, error in frozen.refused.items():
                 if f"process {pid}" not in told:  # refused before the stop, and recorded then
                     with self._bundle.step("core", f"process {pid}"):
@@ -186,7 +188,8 @@ class Capture:
             except OSError as exc:  # a defect of the reader, whatever it was: copy every page
                 mode = "sparse"
                 with self._bundle.step("rehearsal", f"process {pid}") as step:
-                    step.fail(f"its memory could not be read before the stop: {exc.strerror}", "")
+                    said = f"its memory could not be read before the stop: {exc.strerror}"
+                    step.fail("not-rehearsed", said, errno=exc.errno or 0)
         self._chosen[pid] = Chosen(mode, pages)
 
     def _job(self, pid: int, look: Look) -> moment.Job:
@@ -269,10 +272,10 @@ class Capture:
                 with self._open_core(pid) as stream:
                     each.write(stream)
             if each.left_out:
-                step.leave_out(each.left_out, _MORE)
+                step.leave_out("core-left-out", each.left_out, _MORE)
             if each.shortcomings:
                 remedy = refusal.explain(pid).next if each.was_refused else "what else is in the core is right"
-                step.fail("; ".join(each.shortcomings), remedy)
+                step.fail("core-incomplete", "; ".join(each.shortcomings), remedy)
 
     def _complete(self, pids: List[int]) -> None:
         """Stop processes again whose cores lack pages, until none is missing or time is up."""

@@ -12,10 +12,10 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Callable, Dict, List, Optional
+from typing import Dict, List, Optional
 
 from ... import programs, signalling
-from ...bundle import Bundle
+from ...bundle import Bundle, Step
 from ...foreign.files import read_descriptor
 from ...foreign.held import Folder
 from ..freeze import refusal
@@ -183,7 +183,7 @@ class Samplers:
                 break
         for pid, sampler in self._running.items():
             with self._bundle.step("py-spy", f"process {pid}") as step:
-                self._collect(sampler, pid, step.fail)
+                self._collect(sampler, pid, step)
         self.close()
 
     def close(self) -> None:
@@ -193,23 +193,21 @@ class Samplers:
             sampler.close()
         self._running.clear()
 
-    def _collect(self, sampler: Sampler, pid: int, fail: Callable[[str, str], None]) -> None:
+    def _collect(self, sampler: Sampler, pid: int, step: Step) -> None:
         status = sampler.status
         data = sampler.trace()
         if data.strip():
             self._bundle.write(f"raw/pyspy/{pid}.chrometrace.json", data)
         elif "ermission" in sampler.complaint():
-            refused = refusal.explain(pid)
-            fail(str(refused), refused.next)
+            step.fail_with(refusal.explain(pid))
         elif status is None:
-            fail(f"py-spy did not end in time on process {pid}", f"try py-spy dump --pid {pid} by hand")
+            said = f"py-spy did not end in time on process {pid}"
+            step.fail("not-sampled", said, f"try py-spy dump --pid {pid} by hand", pid=pid)
         else:
             late = status == _INTERRUPTED
-            fail(
-                f"py-spy could not sample process {pid}: {sampler.complaint()}",
-                "watch it for longer: --observe SECONDS" if late else "postmortem doctor says what is missing",
-            )
+            remedy = "watch it for longer: --observe SECONDS" if late else "postmortem doctor says what is missing"
+            step.fail("not-sampled", f"py-spy could not sample process {pid}: {sampler.complaint()}", remedy, pid=pid)
 
     def _refuse(self, pid: int, error: str, remedy: str) -> None:
         with self._bundle.step("py-spy", f"process {pid}") as step:
-            step.fail(error, remedy)
+            step.fail("not-sampled", error, remedy)

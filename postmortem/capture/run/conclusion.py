@@ -104,8 +104,10 @@ def _leave_descendants_out(command: Watch, options: Options, bundle: Bundle, say
     say(f"capturing process {command.pid} alone, since {crowd}: --tree takes all of them")
     step = Step("processes", "the tree")
     step.leave_out(
+        "descendants-left-out",
         f"process {command.pid} was captured without its descendants: {processes(count)}",
         f"postmortem capture --pid {command.pid} --tree takes all of them",
+        processes=count,
     )
     bundle.record(step)
 
@@ -117,9 +119,8 @@ def _bounded(options: Options, bundle: Bundle, say: Say) -> Options:
         return options
     step = Step("observe", "the tree")
     say(f"watching for {most:g} s, half of --budget, instead of --observe {options.observe:g}")
-    step.leave_out(
-        f"it was watched for {most:g} s, not {options.observe:g} s", "a --budget of twice --observe, or more"
-    )
+    said = f"it was watched for {most:g} s, not {options.observe:g} s"
+    step.leave_out("window-shortened", said, "a --budget of twice --observe, or more", seconds=most)
     bundle.record(step)
     options = copy.copy(options)
     options.observe = most
@@ -152,7 +153,8 @@ def end(command: Command, options: Options, bundle: Optional[Bundle], say: Say) 
     step = Step("end", "the tree")
     step.seconds = time.monotonic() - began
     if left:
-        step.fail(f"these processes did not end: {', '.join(map(str, left))}", _remedy(left[0]))
+        said = f"these processes did not end: {', '.join(map(str, left))}"
+        step.fail("still-running", said, _remedy(left[0]), pids=list(left))
         say(f"{step.error}; {step.remedy}")
     if bundle is not None:
         with contextlib.suppress(OSError):
@@ -170,8 +172,10 @@ def note_unreadable(bundle: Bundle, pids: List[int]) -> None:
     if pids:
         step = Step("stall", f"process {pids[0]}" if len(pids) == 1 else "the tree")
         step.fail(
+            "writes-uncounted",
             f"what these processes wrote could not be counted, CPU time alone was: {', '.join(map(str, pids))}",
             "run postmortem as root to judge other users' processes",
+            pids=list(pids),
         )
         bundle.record(step)
 

@@ -3,45 +3,53 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Dict, Hashable, Iterable, Iterator, List, NamedTuple, Tuple
+from typing import Dict, Hashable, Iterable, Iterator, List, NamedTuple
 
+from ...findings import Slot, Template
 from ..pattern import Match
+
+#: How a number of other agents is in the same state.
+THREADS_WAIT = Template("{count:n other thread} {count:v wait} likewise")
+TASKS_WAIT = Template("{count:n other task} {count:v wait} likewise")
+PROCESSES_ARE = Template("{count:n other process|other processes} {count:v is|are} likewise")
 
 _NAMED = 8
 _ORDER = ("possible", "likely", "proven")
+
+_SUMMARY = Template("{summary}; {likewise}")
+_WHICH = Template("{likewise}: {names}{more}")
+_MORE = Template(" and {count} more")
 
 
 class Alike(NamedTuple):
     """A match about the agent ``who``; matches with the same ``key`` are one finding."""
 
     key: Hashable
-    who: str
+    who: Slot
     match: Match
 
 
-def told_once(several: Iterable[Alike], noun: str, verbs: Tuple[str, str] = ("waits", "wait")) -> Iterator[Match]:
+def told_once(several: Iterable[Alike], likewise: Template) -> Iterator[Match]:
     """Yield one match for each key: the one of highest confidence, with the number and names of the others.
 
-    ``noun`` is the kind of agent, "thread" or "task"; ``verbs`` are the singular and plural forms of its verb.
+    ``likewise``: how their number is told, ``THREADS_WAIT`` or the like.
     """
     groups: Dict[Hashable, List[Alike]] = {}
     for one in several:
         groups.setdefault(one.key, []).append(one)
     for group in groups.values():
         first, *others = sorted(group, key=lambda one: -_ORDER.index(one.match.confidence))
-        yield _counting(first, others, noun, verbs) if others else first.match
+        yield _counting(first, others, likewise) if others else first.match
 
 
-def _counting(first: Alike, others: List[Alike], noun: str, verbs: Tuple[str, str]) -> Match:
+def _counting(first: Alike, others: List[Alike], likewise: Template) -> Match:
     """Return a match extended by the number, names and victims of the others."""
-    count, match = len(others), first.match
-    names = ", ".join(one.who for one in others[:_NAMED]) + (f" and {count - _NAMED} more" if count > _NAMED else "")
+    match, told = first.match, likewise(count=len(others))
+    more = _MORE(count=len(others) - _NAMED) if len(others) > _NAMED else None
     victims = (victim for one in (first, *others) for victim in one.match.victims)
-    nouns = f"{noun}es" if noun.endswith("s") else f"{noun}s"
-    likewise = f"1 other {noun} {verbs[0]} likewise" if count == 1 else f"{count} other {nouns} {verbs[1]} likewise"
     return replace(
         match,
-        summary=f"{match.summary}; {likewise}",
-        evidence=(*match.evidence, f"{likewise}: {names}"),
+        summary=_SUMMARY(summary=match.summary, likewise=told),
+        evidence=(*match.evidence, _WHICH(likewise=told, names=tuple(one.who for one in others[:_NAMED]), more=more)),
         victims=tuple(dict.fromkeys(victims)),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, Optional, Tuple
 
-from ...evidence import Process, PythonFrame, Thread
+from ...evidence import Process, PythonFrame, Task, Thread
 from ...findings import Template, Text, ThreadName
 from ...waitgraph import program
 
@@ -21,13 +21,21 @@ def named(thread: Thread) -> ThreadName:
     return ThreadName(thread.tid, thread.name)
 
 
+_TASK = Template("task {name}")
+
+
+def task(one: Task) -> Text:
+    """Return "task NAME"."""
+    return _TASK(name=str(one.name))
+
+
 _PROCESS = Template("{program} (PID {pid})")
 _FOREVER = Template(" without a time limit")
 
 
-def process(process: Process) -> Text:
+def process(one: Process) -> Text:
     """Return a process as its program and number: "app.py (PID 12)"."""
-    return _PROCESS(program=program(process) or "process", pid=process.pid)
+    return _PROCESS(program=program(one) or "process", pid=one.pid)
 
 
 def forever(endless: Optional[bool]) -> Optional[Text]:

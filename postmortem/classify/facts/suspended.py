@@ -31,7 +31,6 @@ HELD = 0.6
 _MOST, _CALLERS = 6, 3
 _AWAITED = 4
 
-_LOOKS = Template("{found} of {all} looks")
 _BELOW = Template("so are those below it: {processes}{more}")
 _AWAITS = Template("{agent} of process {pid} waits for it")
 _STANDS = Template("{thread} stands{at}{inside}: that is where it was held, not why")
@@ -49,11 +48,6 @@ class Looks(NamedTuple):
     def share(self) -> float:
         """Return the matching share, 0 without observations."""
         return self.found / self.all if self.all else 0.0
-
-    @property
-    def told(self) -> Text:
-        """Return the numbers as a clause."""
-        return _LOOKS(found=self.found, all=self.all)
 
     def __str__(self) -> str:
         return f"{self.found} of {self.all} looks"

@@ -7,7 +7,7 @@ from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 from ...evidence import Evidence, Process, PythonFrame, Thread
 from ...findings import Confidence, Culprit, Template, Text, Victim
 from ...waitgraph import WAKES, Agent, Cycle, Edge, WaitGraph, graph_of, thread_label
-from . import knowledge
+from . import clauses, knowledge
 
 #: In cores: a thread that used more over the window was not waiting.
 BUSY_SHARE = 0.3
@@ -16,8 +16,10 @@ COMPUTING_SHARE = 0.8
 #: CPU in cores, and wake-ups per second: above either a thread makes progress; neither idling nor a heartbeat uses as much.
 WORKS_SHARE, WORKS_WAKES = 0.01, 20
 
-
 _GIVES_UP = Template("{agents} gives up when its time limit is over, which opens the circle")
+_WORKS = Template("meanwhile {thread}{of} used {share:.1%} of a core and woke {wakes:.0f} times a second{more}")
+_OF_PROCESS = Template(" of process {pid}")
+_MORE_WORK = Template(", and {count} more are at work")
 
 
 class View:
@@ -183,8 +185,8 @@ class View:
         """Return whether another process of the tree makes progress."""
         return any(self.moves(t) for p in self.processes if p is not process for t in p.threads)
 
-    def work_beside(self, process: Process, thread: Thread) -> Tuple[str, ...]:
-        """Return a sentence on the busiest other thread of all processes over the window; () if all others are idle."""
+    def work_beside(self, process: Process, thread: Thread) -> Tuple[Text, ...]:
+        """Return a text on the busiest other thread of all processes over the window; () if all others are idle."""
         found = [
             (self.cpu_share(t) or 0.0, self.switches(t) or 0.0, p, t)
             for p in self.processes
@@ -195,9 +197,9 @@ class View:
         if not working:
             return ()
         share, wakes, where, who = max(working, key=lambda one: one[:2])
-        of = "" if where is process else f" of process {where.pid}"
-        more = f", and {len(working) - 1} more are at work" if len(working) > 1 else ""
-        return (f"meanwhile {label(who)}{of} used {share:.1%} of a core and woke {wakes:.0f} times a second{more}",)
+        of = _OF_PROCESS(pid=where.pid) if where is not process else None
+        more = _MORE_WORK(count=len(working) - 1) if len(working) > 1 else None
+        return (_WORKS(thread=clauses.named(who), of=of, share=share, wakes=wakes, more=more),)
 
     def children(self, process: Process) -> List[Process]:
         """Return the child processes."""

@@ -28,7 +28,7 @@ from .referrers import Reference, References, Referrers
 from .slots import CALLBACK, WEAK, Slot
 
 MAX_OBJECTS, MAX_LEVELS = 300, 12
-_MOST_NAMED = 6
+MOST_REFERRERS = 6
 #: Functions of asyncio that keep a task in a local variable only to wait for its end.
 _RUNNERS = (
     ("run_until_complete", "asyncio/base_events.py"),
@@ -107,6 +107,14 @@ class Actor(NamedTuple):
     frame: Optional[Frame] = None
 
 
+class ReferredTo(NamedTuple):
+    """An object on the way from an actor, how often it is referred to, and by what."""
+
+    object: str  # "task Task-1", "the Lock"
+    times: int
+    by: Tuple[str, ...]
+
+
 @dataclass
 class Reach:
     """Result of a walk.
@@ -118,7 +126,7 @@ class Reach:
     """
 
     actors: List[Actor] = field(default_factory=list)
-    steps: List[str] = field(default_factory=list)
+    steps: List[ReferredTo] = field(default_factory=list)
     obstacle: Optional[Obstacle] = None
     references: int = 0
 
@@ -163,7 +171,8 @@ class Walk:
             obstacle = self._unaccounted(address, references)
             if obstacle is not None:
                 self.reach.obstacle = self.reach.obstacle or obstacle
-            self.reach.steps.append(self._sentence(address, references, said))
+            times = references.count if references.count is not None else 0
+            self.reach.steps.append(ReferredTo(self._called(address), times, tuple(dict.fromkeys(said))))
             self.reach.references += references.count or 0
         if len(self._paths) > MAX_OBJECTS:
             self.give_up(Obstacle("objects"))
@@ -183,14 +192,6 @@ class Walk:
     def is_over(self) -> bool:
         """Whether nothing is left to climb, or the list of actors is known to be incomplete or open."""
         return not self.front or not self.reach.complete
-
-    def _sentence(self, address: int, references: References, said: Sequence[str]) -> str:
-        """Describe the references to an object."""
-        known = list(dict.fromkeys(said))
-        more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
-        times = f"{references.count} times" if references.count != 1 else "once"
-        found = ", ".join(known[:_MOST_NAMED]) + more
-        return f"{self._called(address)} is referred to {times}: {found or 'by nobody'}"
 
     # ------------------------------------------------------------------ accounts
 

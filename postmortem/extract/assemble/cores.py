@@ -15,6 +15,8 @@ from ...cores.located import Located
 from ...errors import NotACore, PostmortemError, TargetNotFound, ToolFailed, ToolMissing
 from ...evidence import Evidence, Gap, NativeFrame, Process, Timings, Trigger
 from ...evidence import replace as changed
+from ...evidence.facts import Value
+from ...evidence.vocabulary import GapCode
 from ...foreign.files import Unfit, open_regular
 from ...foreign.processfiles import Files, Shelves, below
 from ...memory import ElfCore, NotElf
@@ -126,10 +128,10 @@ def open_core(path: Path, files: Files, *, descriptor: Optional[int] = None) -> 
         raise unusable(path, exc) from None
     except OtherWidth as exc:
         if exc.kind != ET_CORE:
-            raise NotACore(f"{path} is not a core file: {exc}", "name a core file or a bundle") from None
+            raise NotACore(f"{{path}} is not a core file: {exc}", "name a core file or a bundle", path) from None
         raise _of_another_machine(path, exc.machine, "gdb-multiarch") from None
     except (NotElf, ValueError) as exc:
-        raise NotACore(f"{path} is not a core file: {exc}", "name a core file or a bundle") from None
+        raise NotACore(f"{{path}} is not a core file: {exc}", "name a core file or a bundle", path) from None
     located.core = core
     return core
 
@@ -159,12 +161,12 @@ def _owner(descriptor: int) -> Optional[int]:
 def unusable(path: Path, exc: OSError) -> PostmortemError:
     """Return the error for a core that cannot be opened."""
     if isinstance(exc, FileNotFoundError):
-        return TargetNotFound(f"there is no file {path}", "check the path, or name a bundle directory")
+        return TargetNotFound("there is no file {path}", "check the path, or name a bundle directory", path)
     if isinstance(exc, IsADirectoryError):
-        return NotACore(f"{path} is a directory without a manifest.json", "name a core file or a bundle")
+        return NotACore("{path} is a directory without a manifest.json", "name a core file or a bundle", path)
     if isinstance(exc, Unfit):
-        return NotACore(f"{path} is not a core file: it {exc.strerror}", "name a core file or a bundle")
-    return NotACore(f"{path} cannot be read: {exc.strerror}", "check its permissions")
+        return NotACore(f"{{path}} is not a core file: it {exc.strerror}", "name a core file or a bundle", path)
+    return NotACore(f"{{path}} cannot be read: {exc.strerror}", "check its permissions", path)
 
 
 def open_to_read(path: Path, files: Files, *, descriptor: Optional[int] = None) -> ElfCore:
@@ -178,7 +180,7 @@ def open_to_read(path: Path, files: Files, *, descriptor: Optional[int] = None) 
 
 def _of_another_machine(path: Path, machine: str, how: str) -> NotACore:
     return NotACore(
-        f"{path} is a core of {machine}: only {' and '.join(READ)} are read", f"{how} shows its native stacks"
+        f"{{path}} is a core of {machine}: only {' and '.join(READ)} are read", f"{how} shows its native stacks", path
     )
 
 
@@ -228,15 +230,7 @@ def with_program(core: ElfCore, pid: int, raw: Optional[Raw], files: Files, how:
     """Return a core with its program, and gaps for what is missing."""
     gaps: List[Gap] = []
     if core.truncated:
-        gaps.append(
-            Gap(
-                "core",
-                core.path,
-                "the file ends before its segments do: it was cut short",
-                "raise the limit on core size (ulimit -c unlimited) or free disk space",
-                code="core-cut-short",
-            )
-        )
+        gaps.append(Gap("core", core.path, code="core-cut-short"))
     if how.exe is not None:
         take_executable(core, how.exe)
     return Opened(core, pid, raw, files, how.exe or _executable(core, gaps, how.sysroot), gaps)
@@ -265,8 +259,18 @@ def start_gdb(several: Sequence[Opened], how: How) -> Optional[Unwinding]:
         )
     except (ToolMissing, ToolFailed) as exc:
         for opened in several:
-            opened.gaps.append(Gap("gdb", "native stacks", str(exc), exc.next or None, code="no-native-stacks"))
+            opened.gaps.append(_no_native_stacks(exc))
         return None
+
+
+def _no_native_stacks(exc: PostmortemError) -> Gap:
+    return of_error("gdb", "native stacks", "no-native-stacks", exc)
+
+
+def of_error(source: str, subject: str, code: GapCode, exc: PostmortemError) -> Gap:
+    """Return a gap that results from an error; the file that the error is about is a slot of its text."""
+    slots: Dict[str, Value] = {"path": exc.path} if exc.path is not None else {}
+    return Gap(source, subject, exc.message, exc.next or None, code, slots)
 
 
 def _refuse_endless(opened: Opened, sysroot: Path) -> None:
@@ -275,7 +279,9 @@ def _refuse_endless(opened: Opened, sysroot: Path) -> None:
 
     found = endless(opened.core, opened.program, sysroot)
     if found is not None:
-        raise ToolFailed(f"{found}, named as debug information, is no regular file: gdb would wait for it", "remove it")
+        raise ToolFailed(
+            "{path}, named as debug information, is no regular file: gdb would wait for it", "remove it", found
+        )
 
 
 def begin(opened: Opened, how: How, unwinding: Optional[Unwinding]) -> Begun:
@@ -304,26 +310,11 @@ def finish(begun: Begun, how: How) -> Finished:
         process = changed(process, exe=str(begun.opened.program))
     gaps.extend(begun.reading.context.gaps)
     gaps.extend(
-        Gap(
-            "core",
-            file,
-            why,
-            "pass --sysroot, or copy the file of the machine that wrote the core",
-            code="file-unusable",
-        )
+        Gap("core", file, why.text, code="file-unusable")
         for file, why in sorted(core.unusable.items())
-        if core.is_program(file) and why not in ("not an ELF file",)
+        if core.is_program(file) and why.is_elf
     )
-    gaps.extend(
-        Gap(
-            "core",
-            file,
-            "it was changed while it was read: what was read of it may not fit together",
-            _COPY,
-            code="file-changed",
-        )
-        for file in core.altered
-    )
+    gaps.extend(Gap("core", file, code="file-changed") for file in core.altered)
     return Finished(process, gaps, trace)
 
 
@@ -347,7 +338,7 @@ def _collect(begun: Begun, how: How) -> Optional[NativeStacks]:
     try:
         native = unwinding.collect(opened.path)
     except (ToolMissing, ToolFailed) as exc:
-        opened.gaps.append(Gap("gdb", "native stacks", str(exc), exc.next or None, code="no-native-stacks"))
+        opened.gaps.append(_no_native_stacks(exc))
         return None
     opened.gaps.extend(native.gaps)
     return native

@@ -16,6 +16,7 @@ from ...arch.siginfo import SigInfo
 from ...cpython.state.fatalerrors import FatalError, inferred, split
 from ...evidence import Crash, Gap, NativeFrame, Process, Thread
 from ...evidence import replace as changed
+from ...evidence.vocabulary import GapCode
 from ...libc.aborts import NoAbortMessage, abort_message
 from ...libc.stackbounds import GAP, Bounds, bounds
 from ...memory import ElfCore, Fault
@@ -92,9 +93,7 @@ class _CrashReader:
         """
         cause, place = self._origin()
         if self._core.cause is None:
-            self._say(
-                "why it was sent", "the core has no siginfo", "let the kernel write the core (ulimit -c unlimited)"
-            )
+            self._say("why it was sent", "no-siginfo")
         number = cause.signal if cause is not None else self._number
         pc = program_counter(place.registers) or None
         mapped = self._core.mapped_file(pc) if pc is not None else None
@@ -117,11 +116,7 @@ class _CrashReader:
         if cause is not None and number in _MEMORY and (cause.is_fault or cause.address is not None):
             found = self._with_address(found, cause, place)
         if place.instruction is None and self._seen is not None and found.access != "execute":
-            self._say(
-                "the instruction",
-                "the code at its address is not in the core, and its file not here",
-                "pass --sysroot with the files of the core's machine",
-            )
+            self._say("the instruction", "instruction-unread")
         if number == signal.SIGABRT:
             found = self._with_words(found, place)
         return self._with_stack(found, place)
@@ -137,7 +132,7 @@ class _CrashReader:
         ended = self._cause or SigInfo(self._number, None)
         if seen is None or not seen.places:
             if ended.sender is not None and ended.sender[0] == self._core.pid and self._number != signal.SIGABRT:
-                self._say("whether a handler ran", "its native stack is not known", "install gdb, and analyze it again")
+                self._say("whether a handler ran", "crash-stack-unknown")
             return self._cause, _Place(0, first.regs)
         places = [self._believed(place) for place in seen.places]
         for place in reversed(places):
@@ -193,7 +188,7 @@ class _CrashReader:
         try:
             message = abort_message(self._core)
         except NoAbortMessage as exc:
-            self._say("the message of abort()", str(exc), "pass --sysroot with the files of the core's machine")
+            self._say("the message of abort()", "abort-message-unread", str(exc))
         error, basis = self._python_error(place)
         return changed(
             crash,
@@ -216,11 +211,7 @@ class _CrashReader:
             return split(texts[-1], names[-1] if names else None), "recorded"
         error = self._inferred(place, frames, aborts[-1], [i for i in fatal if i <= fatal[0] + 4][-1])
         if error is None:
-            self._say(
-                "the message of Py_FatalError()",
-                "no debug information tells it, and it is no constant of a file",
-                "the program's stderr has it",
-            )
+            self._say("the message of Py_FatalError()", "fatal-error-unread")
         return error, "inferred"
 
     def _inferred(self, place: _Place, frames: Sequence[CrashFrame], abort: int, last: int) -> Optional[FatalError]:
@@ -245,15 +236,14 @@ class _CrashReader:
         registers: Dict[str, int] = {**place.registers, **({"fs_base": fs_base} if fs_base else {})}
         found = bounds(self._core, registers, sp)
         if found is None:
-            reason = "it runs on a stack of its own making, or the core does not list its mappings"
-            self._say("the bounds of its stack", reason, None)
+            self._say("the bounds of its stack", "stack-bounds-unknown")
             return crash
         where = _place_of(crash.address, sp, found)
         limit = found.limit if found.limit is not None or where != "guard" else found.high - found.low
         return changed(crash, stack=where, stack_used=max(0, found.high - sp), stack_limit=limit)
 
-    def _say(self, what: str, reason: str, remedy: Optional[str]) -> None:
-        self._gaps.append(Gap("core", f"crash of thread {self._tid}: {what}", reason, remedy, code="crash-unread"))
+    def _say(self, what: str, code: GapCode, reason: Optional[str] = None) -> None:
+        self._gaps.append(Gap("core", f"crash of thread {self._tid}: {what}", reason, code=code))
 
 
 def _place_of(address: Optional[int], sp: int, stack: Bounds) -> Optional[str]:

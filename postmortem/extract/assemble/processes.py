@@ -23,7 +23,7 @@ from ..process.coreless import read_without_core
 from ..recorded import documents
 from ..recorded.raw import Raw, kept_root
 from . import schedule
-from .cores import Begun, How, Opened, begin, finish, open_to_read, start_gdb, unusable, with_program
+from .cores import Begun, How, Opened, begin, finish, of_error, open_to_read, start_gdb, unusable, with_program
 
 _SHARERS = "raw/proc/sharers.json"
 _NAMED = 8  # processes named in a gap; others are counted
@@ -139,16 +139,13 @@ class _Readings:
 
     def left_out(self) -> List[Gap]:
         """Return a gap for each kind of reading that there was no time for."""
-        remedy = f"`postmortem analyze {self._cores.place}` takes all the time that it needs"
+        place = str(self._cores.place)
         found = []
         if self._without_gdb:
-            reason = "the budget left no time for gdb; their Python side is complete"
-            found.append(
-                Gap("gdb", f"native stacks of {_listed(self._without_gdb)}", reason, remedy, code="no-time-for-gdb")
-            )
+            subject = f"native stacks of {_listed(self._without_gdb)}"
+            found.append(Gap.of("gdb", subject, "no-time-for-gdb", place=place))
         if self._unread:
-            reason = "the budget was used up before their cores were read: /proc and py-spy alone speak of them"
-            found.append(Gap("core", _listed(self._unread), reason, remedy, code="no-time-for-core"))
+            found.append(Gap.of("core", _listed(self._unread), "no-time-for-core", place=place))
         return found
 
     def _open(self, pid: int) -> None:
@@ -157,9 +154,7 @@ class _Readings:
         try:
             core = self._cores.open(pid)
         except PostmortemError as exc:
-            self._read_without_core(
-                pid, [Gap("core", f"process {pid}", str(exc), exc.next or None, code="core-unread")]
-            )
+            self._read_without_core(pid, [of_error("core", f"process {pid}", "core-unread", exc)])
             return
         with contextlib.suppress(OSError):  # the file was deleted while the program ran: no other copy exists
             self._programs.append(self._cores.folder.open(f"raw/exe/{pid}"))

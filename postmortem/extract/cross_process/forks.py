@@ -34,7 +34,7 @@ from typing import (
 )
 
 from ...errors import PostmortemError
-from ...evidence import Process, Resource, Thread, Waker
+from ...evidence import Fact, Process, Resource, Thread, Waker, fact
 from ...evidence import replace as changed
 from ...evidence.vocabulary import ResourceKind
 from ...libc.musl import is_musl, left_behind
@@ -220,64 +220,47 @@ class _Fork(NamedTuple):
             because=(*resource.because, *self._fork_steps(), *steps, *self._own_steps(place)),
         )
 
-    def _fork_steps(self) -> Tuple[str, ...]:
-        count = len(self.left_behind)
-        threads = "a thread" if count == 1 else f"{count} threads"
+    def _fork_steps(self) -> Tuple[Fact, ...]:
+        count, pid = len(self.left_behind), self.process.pid
         if self.parent is None:
-            return (
-                f"the control block{'s' if count > 1 else ''} of {threads} that had not come to an end, and "
-                f"{'do' if count > 1 else 'does'} not run in process {self.process.pid}, {'are' if count > 1 else 'is'} in "
-                f"its memory: fork has left {'them' if count > 1 else 'it'} behind",
-            )
+            return (fact("left-behind-here", count=count, pid=pid),)
+        parent = self.parent.pid
         return (
-            f"process {self.process.pid} was forked, without exec, from process {self.parent.pid}: the random bytes that "
-            "execve puts on a stack are the same in both",
-            f"the control block{'s' if count > 1 else ''} of {threads} of process {self.parent.pid} that "
-            f"{'do' if count > 1 else 'does'} not run in process {self.process.pid} "
-            f"{'are' if count > 1 else 'is'} in its memory: the parent had them when it forked",
+            fact("forked-from", pid=pid, parent=parent),
+            fact("left-behind", count=count, pid=pid, parent=parent),
         )
 
-    def _own_steps(self, place: LockPlace) -> Tuple[str, ...]:
-        threads = len(self.process.threads)
+    def _own_steps(self, place: LockPlace) -> Tuple[Fact, ...]:
+        threads, pid = len(self.process.threads), self.process.pid
         if place.recorded:
-            which = "its one thread is not" if threads == 1 else f"none of its {threads} threads is"
-            return (f"process {self.process.pid} does not have that thread: {which} the one that the lock records",)
+            return (fact("records-no-thread-here", threads=threads, pid=pid),)
         if threads > 1:
-            return (f"no frame of the {threads} threads of process {self.process.pid} was found to hold it",)
-        return (
-            f"process {self.process.pid} has one thread, the one that waits, and none of its frames has taken the lock",
-        )
+            return (fact("no-frame-holds", threads=threads, pid=pid),)
+        return (fact("only-thread-waits", pid=pid),)
 
-    def _holder(self, place: LockPlace) -> Tuple[Waker, Tuple[str, ...]]:
+    def _holder(self, place: LockPlace) -> Tuple[Waker, Tuple[Fact, ...]]:
         """Return the thread that holds the lock in the parent, or did at the fork, and the reasons."""
         if self.parent is None:
-            step = (
-                "the lock records one of them"
-                if place.recorded
-                else "that process was not read: who had it is not known"
-            )
+            step = fact("records-one-left") if place.recorded else fact("parent-unread")
             return Waker(BEFORE_FORK, "recorded" if place.recorded else "inferred"), (step,)
         parent = self.parent.pid
         if place.recorded:
             tid = place.owner_tid if place.owner_ident is None else self.theirs.idents.get(place.owner_ident)
             thread = next((t for t in self.parent.threads if t.tid == tid), None)
             if thread is None:
-                step = f"the thread that the lock records does not run in process {parent} any more, either"
+                step = fact("recorded-ended-in-parent", parent=parent)
                 return Waker(BEFORE_FORK, "recorded", parent), (step,)
-            step = f"the thread that the lock records is {_label(thread)} of process {parent}"
+            step = fact("recorded-in-parent", thread=_label(thread), parent=parent)
             return Waker(BEFORE_FORK, "recorded", parent, thread.tid, name=thread.name), (step,)
         same = [ident for ident, other in self.theirs.locks.items() if other.address == place.address]
         for thread in self.parent.threads:
             for held in thread.holds:
                 if held.resource in same:
                     where = f"{held.frame.file.rsplit('/', 1)[-1]}:{held.frame.line}"
-                    step = f"in process {parent} {_label(thread)} holds the lock of the same address, taken at {where}"
+                    step = fact("same-address-held", parent=parent, thread=_label(thread), place=where)
                     waker = Waker(BEFORE_FORK, "memory", parent, thread.tid, frame=held.frame, name=thread.name)
                     return waker, (step,)
-        step = (
-            f"no thread of process {parent} is known to have the lock of that address now; the copy would not be told"
-        )
-        return Waker(BEFORE_FORK, "inferred", parent), (step,)
+        return Waker(BEFORE_FORK, "inferred", parent), (fact("same-address-free", parent=parent),)
 
 
 def _label(thread: Thread) -> str:

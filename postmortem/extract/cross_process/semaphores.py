@@ -11,7 +11,7 @@ from typing import Any, Dict, Final, Iterator, List, Mapping, NamedTuple, Option
 from ...cpython.frames.frame import Frame
 from ...cpython.state.interpreter import Python
 from ...cpython.sync.semaphores import NO_BOUND, Paths, SemLock, find_semlocks, read_count, role_of, wrapped
-from ...evidence import Gap, HeldLock, PythonFrame, Resource
+from ...evidence import Gap, HeldLock, PythonFrame, Resource, fact
 from ...evidence.vocabulary import OwnerBasis
 from ...frameworks.processpools import multiprocessing
 from ...memory import Image, MappedFile
@@ -88,8 +88,7 @@ class SemaphoreBook:
         for lock in found:
             self._by_handle.setdefault(lock.handle, []).append(lock)
         if not self.complete:
-            reason = "the process has more memory than is looked through: some semaphores' holders stay unknown"
-            gaps.append(Gap("cpython", "semaphores shared by processes", reason, code="semaphores-unread"))
+            gaps.append(Gap("cpython", "semaphores shared by processes", code="semaphores-unread"))
 
     # ------------------------------------------------------------------ waits
 
@@ -239,9 +238,7 @@ class SemaphoreBook:
         state = read_count(self._image, handle)
         owner = owners.get(handle)
         died = handle in owners and owner is None
-        steps = (
-            (f"a thread of this process took it {lock.taken} times and ended without giving it back",) if died else ()
-        )
+        steps = (fact("taker-ended-here", times=lock.taken),) if died else ()
         return Resource(
             id=ident,
             kind=KIND,

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ...evidence import Process, PythonFrame, Resource, Waker
+from ...evidence import Fact, Process, PythonFrame, Resource, Waker, fact
 from ...evidence import replace as changed
+from ...evidence.vocabulary import FactCode
 from .forks import Trace
 from .semaphores import KIND, Claim, semaphore_files
 
@@ -120,8 +121,7 @@ def _completed(pid: int, resource: Resource, sharers: Sharers) -> Resource:
                 owner_tid=held.holder.agent,
                 owner_basis=held.holder.basis,
             )
-        step = f"a thread of process {holder} took it, and ended without giving it back"
-        return changed(resource, owner_gone=True, because=(step,))
+        return changed(resource, owner_gone=True, because=(fact("taker-ended", pid=holder),))
     return _without_holder(resource, sharers)
 
 
@@ -141,10 +141,9 @@ def _without_holder(resource: Resource, sharers: Sharers) -> Resource:
         resource,
         owner_gone=True,
         because=(
-            "its value in shared memory is 0: somebody has taken it, and has not given it back",
-            f"on this machine only {_listed(sharers.read)} {_have(sharers.read)} it in memory, and by the count that each "
-            "keeps none has it",
-            "so the process that took it has ended, or dropped it without giving it back",
+            fact("shared-taken"),
+            _mapped_by("shared-none-has", sharers.read),
+            fact("shared-taker-gone"),
         ),
     )
 
@@ -153,14 +152,10 @@ def _signalled(resource: Resource, sharers: Sharers) -> Resource:
     """Return a semaphore that any process mapping it may release: a plain one, or part of a condition, event or queue."""
     pids = (*sharers.read, *sharers.others)
     wakers = tuple(Waker("reach", "memory", pid, name="has it in memory") for pid in pids)
-    step = f"on this machine only {_listed(pids)} {_have(pids)} it in memory"
+    step = _mapped_by("shared-mapped-by", pids)
     lent = _lent(sharers) if resource.value == 0 else ()
     if lent:
-        steps = (
-            f"its value in shared memory is 0, and by the count that {'each of them' if len(pids) > 1 else 'it'} keeps nobody "
-            "who lives has taken it",
-            "whoever waits for it would give it back in the same function: it guards something, and is no signal",
-        )
+        steps = (fact("shared-none-took", count=len(pids)), fact("shared-guards"))
         return changed(resource, wakers=wakers, closed=True, because=(step, *steps), taken_at=lent)
     return changed(
         resource,
@@ -183,11 +178,5 @@ def _lent(sharers: Sharers) -> Tuple[PythonFrame, ...]:
     return tuple(dict.fromkeys(frame for c in claims for frame in c.lent or ()))
 
 
-def _have(pids: Sequence[int]) -> str:
-    return "has" if len(pids) == 1 else "have"
-
-
-def _listed(pids: Sequence[int]) -> str:
-    shown = ", ".join(map(str, pids[:_NAMED]))
-    more = f" and {len(pids) - _NAMED} more" if len(pids) > _NAMED else ""
-    return f"process {shown}" if len(pids) == 1 else f"processes {shown}{more}"
+def _mapped_by(code: FactCode, pids: Sequence[int]) -> Fact:
+    return fact(code, count=len(pids), processes=tuple(pids[:_NAMED]), more=max(0, len(pids) - _NAMED))

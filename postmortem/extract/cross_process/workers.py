@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Dict, Final, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...cpython.frames.frame import Frame
-from ...evidence import Pool, Process, PythonFrame, Resource, Thread, Wait, Waker
+from ...evidence import Fact, Pool, Process, PythonFrame, Resource, Thread, Wait, Waker, fact
 from ...evidence import replace as changed
 from ...evidence.vocabulary import WaitKind
 from ...frameworks.processpools import (
@@ -142,10 +142,7 @@ class WorkerBook:
             "pending",
             tuple(wakers),
             True,
-            (
-                f"it is one of {len(jobs)} that the manager thread of {known.description} finishes when a worker has "
-                "answered",
-            ),
+            (fact("with-manager", count=len(jobs), pool=known.description),),
         )
         return {
             future: shared._replace(what=f"Future of {function or 'a job'}, with {known.description}")
@@ -286,7 +283,7 @@ def _with_runners(process: Process, resource: Resource, pool: Pool, by_pid: Mapp
     return changed(resource, wakers=runners)
 
 
-def _proof(process: Process, pool: Pool, by_pid: Mapping[int, Process]) -> Tuple[str, ...]:
+def _proof(process: Process, pool: Pool, by_pid: Mapping[int, Process]) -> Tuple[Fact, ...]:
     """Return the reasons why a pending result will never come; empty if it may.
 
     All stages are idle, so the result is nowhere: a blocking read shows that its pipe is empty, and ``_handle_tasks``
@@ -305,13 +302,12 @@ def _proof(process: Process, pool: Pool, by_pid: Mapping[int, Process]) -> Tuple
     reader = next((by_pid[pid].pid for pid in pool.processes if _reads(by_pid[pid])), None)
     if not asks or not _waits(results, "read") or reader is None or set(pool.idle) != set(pool.processes):
         return ()
-    workers = ", ".join(map(str, pool.processes[:8])) + (" …" if len(pool.processes) > 8 else "")
+    more = len(pool.processes) > 8
     return (
-        f"every worker of {pool.description} waits for a job (processes {workers})",
-        f"no job is queued: {tasks.name or 'a thread'} ({tasks.tid}) of the pool waits for one",
-        f"none is on its way to a worker: the read of process {reader} from the pipe of jobs blocks, so that is empty",
-        f"no result is on its way back: the read of {results.name or 'a thread'} ({results.tid}) from the pipe of results "
-        "blocks, so that is empty",
+        fact("workers-wait", pool=pool.description, processes=pool.processes[:8], more=more),
+        fact("no-job-queued", thread=f"{tasks.name or 'a thread'} ({tasks.tid})"),
+        fact("no-job-sent", pid=reader),
+        fact("no-result-sent", thread=f"{results.name or 'a thread'} ({results.tid})"),
     )
 
 

@@ -15,7 +15,7 @@ from typing import Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tupl
 from ...cpython.frames.frame import Frame
 from ...cpython.frames.names import MACHINERY
 from ...cpython.state.interpreter import Python, ThreadState
-from ...evidence import PythonFrame
+from ...evidence import Fact, PythonFrame, fact
 from ..sourcecode.callsites import CallSite, calls_before, dotted
 from .acquires import Acquires
 
@@ -72,7 +72,7 @@ class Orphans:
         self._threads = threads
         self._acquires = acquires
 
-    def accounts(self, name: str, users: Sequence[Frame]) -> Tuple[str, ...]:
+    def accounts(self, name: str, users: Sequence[Frame]) -> Tuple[Fact, ...]:
         """Return the reasons why no thread holds a lock of this name; empty if one may."""
         if not self._python.all_threads or self._python.finalizing:
             return ()
@@ -84,8 +84,8 @@ class Orphans:
             if self._acquires.unread(frame) or not keeping.isdisjoint((frame.function, *frame.code.used_names())):
                 return ()
         return (
-            f"the stacks of all {len(self._threads)} Python threads were read, and no `with` on them holds it",
-            "no function on these stacks has acquired it by hand, or is yet to release it, as far as their source says",
+            fact("stacks-hold-none", threads=len(self._threads)),
+            fact("stacks-took-none"),
         )
 
     def taken_at(self, name: str, users: Sequence[Frame]) -> Tuple[PythonFrame, ...]:

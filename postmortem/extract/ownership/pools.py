@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Callable, Dict, Final, Iterable, List, NamedTuple, Optional, Tuple
 
 from ...cpython.objects.attributes import attribute
-from ...evidence import Pool, PythonFrame, Resource, Waker
+from ...evidence import Because, Fact, Pool, PythonFrame, Resource, Waker, fact
 from ...evidence import replace as changed
 from ...frameworks.executors import ThreadPool, WorkItem, running_item, thread_pools, worker_frame
 from ..process.context import PythonContext
@@ -23,7 +23,7 @@ class FutureFacts(NamedTuple):
     state: Optional[str]  # "pending", "running", "finished", …
     wakers: Tuple[Waker, ...]
     closed: Optional[bool]
-    because: Tuple[str, ...]
+    because: Tuple[Because, ...]
 
     def added_to(self, resource: Resource) -> Resource:
         """Return a future's resource with these facts."""
@@ -154,7 +154,7 @@ class Pools:
         name = self._table.label(tid)
         waker = Waker("runner", "memory", tid=tid, frame=self._job_frame(tid), name=name)
         what = f"Future of {item.function or 'a job'}, running on {name}"
-        return FutureFacts(what, state, (waker,), True, (f"{name} runs the work item whose future this is",))
+        return FutureFacts(what, state, (waker,), True, (fact("work-item-runs", worker=name),))
 
     def _job_frame(self, tid: int) -> Optional[PythonFrame]:
         """Return the frame of the job, directly above the pool's own; None if there is none."""
@@ -177,14 +177,12 @@ class Pools:
             and len(workers) == len(pool.threads)
             and all(thread in self._table.by_object for thread in pool.threads)
         )
-        because: Tuple[str, ...] = (
-            f"its work item is number {place + 1} of {len(pool.items or ())} in the queue of {label}",
+        because: Tuple[Fact, ...] = (
+            fact("work-item-queued", place=place + 1, length=len(pool.items or ()), pool=label),
         )
         if full:
-            because += (
-                f"{label} has {len(workers)} of {pool.limit} workers, so it starts no more: "
-                f"{', '.join(map(self._table.label, workers))}",
-            )
+            names = tuple(map(self._table.label, workers))
+            because += (fact("pool-full", pool=label, workers=len(workers), limit=pool.limit, names=names),)
         return FutureFacts(
             f"Future of {item.function or 'a job'}, queued in {label}",
             state,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ...cpython.frames.frame import Frame
-from ...evidence import PythonFrame
+from ...evidence import Fact, PythonFrame, fact
 from ...frameworks.asyncio.awaiting import Awaiting
 from ...frameworks.asyncio.primitives import Primitive
 from ...frameworks.asyncio.tasks import TaskState
@@ -121,13 +121,13 @@ class TaskHolders:
 
     # ------------------------------------------------------------------ answers
 
-    def nobody(self, lock: Primitive) -> Tuple[str, ...]:
+    def nobody(self, lock: Primitive) -> Tuple[Fact, ...]:
         """Return the reasons why no task holds a locked lock; empty if one may."""
         if not lock.locked or self._claims.get(lock.address) or self._unread:
             return ()
         return (
-            f"the coroutines of all {self._tasks} tasks were read, and no `async with` of theirs holds it",
-            "none of their functions has acquired it by hand, as far as their source says",
+            fact("tasks-hold-none", tasks=self._tasks),
+            fact("tasks-took-none"),
         )
 
     def taken_at(self, name: str, users: Sequence[Frame]) -> Tuple[PythonFrame, ...]:

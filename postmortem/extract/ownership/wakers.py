@@ -15,11 +15,24 @@ from functools import cached_property
 from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...cpython.frames.frame import Frame as PyFrame
-from ...cpython.heap.reachability import MAX_LEVELS, Actor, Obstacle, Reach, Step, Surroundings, Walk, walk
+from ...cpython.heap.reachability import (
+    MAX_LEVELS,
+    MOST_REFERRERS,
+    Actor,
+    Obstacle,
+    Reach,
+    ReferredTo,
+    Step,
+    Surroundings,
+    Walk,
+    walk,
+)
 from ...cpython.heap.referrers import Referrers
 from ...cpython.objects.wordsearch import WordSearch, near
-from ...evidence import Gap, Loop, PythonFrame, Resource, Task, Thread, Waker
+from ...evidence import Fact, Gap, Loop, PythonFrame, Resource, Task, Thread, Waker, fact
 from ...evidence import replace as changed
+from ...evidence.facts import Value
+from ...evidence.vocabulary import GapCode
 from ...frameworks.asyncio.landmarks import Landmarks
 from ..process.context import PythonContext
 from .urgency import Urgency
@@ -37,7 +50,6 @@ _TOLD = 2
 _TOGETHER = 32
 #: Bytes; larger processes are first searched near known objects.
 _LARGE = 32 << 20
-_REMEDY = "a core with every page (--core sparse) tells more, as long as no C code is in the way"
 
 
 class Books(NamedTuple):
@@ -143,8 +155,7 @@ class Reaches:
 
     def _say(self, count: int, obstacle: Obstacle) -> None:
         subject = f"who else could end {count} of the waits" if count != 1 else "who else could end one of the waits"
-        remedy = _REMEDY if obstacle.kind == "uncounted" and not self._core.is_whole else None
-        self._gaps.append(Gap("cpython", subject, _told(obstacle), remedy, code="wakers-unknown"))
+        self._gaps.append(_gap(subject, obstacle, self._core.is_whole))
 
     # ------------------------------------------------------------------ one resource
 
@@ -179,23 +190,22 @@ class Reaches:
         if not reach.complete:
             return changed(resource, wakers=wakers)
         because = (*resource.because, *self._conclusion(resource, reach, actors))
-        return changed(
-            resource, wakers=wakers, closed=True, because=because, steps=tuple(sorted(reach.steps)[:_MOST_STEPS])
-        )
+        steps = tuple(map(_referred_to, sorted(reach.steps)[:_MOST_STEPS]))
+        return changed(resource, wakers=wakers, closed=True, because=because, steps=steps)
 
-    def _conclusion(self, resource: Resource, reach: Reach, actors: Sequence[Actor]) -> Iterator[str]:
+    def _conclusion(self, resource: Resource, reach: Reach, actors: Sequence[Actor]) -> Iterator[Fact]:
         """Yield the conclusion that nothing else refers to a resource, and the ways that remain."""
-        but = " and ".join(dict.fromkeys(map(self._who, actors[:_TOLD])))
-        more = f" and {len(actors) - _TOLD} more" if len(actors) > _TOLD else ""
-        others = f", and {but}{more}," if actors else ""
-        yield (
-            f"only those who wait for it{others} refer to {resource.description}: all {reach.references} references to it, and "
-            f"to what leads to it, are accounted for"
+        yield fact(
+            "only-waiters-refer",
+            who=tuple(dict.fromkeys(map(self._who, actors[:_TOLD]))),
+            more=max(0, len(actors) - _TOLD),
+            resource=resource.description,
+            references=reach.references,
         )
         for actor in actors[:_TOLD]:
             who = self._who(actor)
             way = actor.way[1:] if len(actor.way) > 1 and actor.way[0].text == who else actor.way
-            yield f"{who} has a way to it: {_where(way)}"
+            yield fact("has-a-way", who=who, way=tuple(step.text for step in way))
 
     def _who(self, actor: Actor) -> str:
         if actor.task is not None:
@@ -218,22 +228,36 @@ def _where(way: Sequence[Step]) -> str:
     return " → ".join(step.text for step in way)
 
 
-def _told(obstacle: Obstacle) -> str:
-    """Return in words why the other possible wakers are unknown."""
-    what, count, found = obstacle.what, obstacle.references, obstacle.found
+def _referred_to(step: ReferredTo) -> Fact:
+    if not step.by:
+        return fact("unreferred", object=step.object, times=step.times)
+    more = max(0, len(step.by) - MOST_REFERRERS)
+    return fact("referred-to", object=step.object, times=step.times, by=step.by[:MOST_REFERRERS], more=more)
+
+
+_OBSTACLES: Dict[str, GapCode] = {
+    "free-threaded": "no-object-lists",
+    "late": "no-time-for-references",
+    "no-count": "no-reference-count",
+    "weak": "weak-reference-unread",
+    "overcounted": "references-overcounted",
+    "objects": "too-many-referrers",
+    "levels": "referrers-too-deep",
+}
+
+
+def _gap(subject: str, obstacle: Obstacle, whole: bool) -> Gap:
+    """Return a gap that says why the other possible wakers are unknown; ``whole``: the core has every page."""
+    if obstacle.kind == "unreadable":
+        return Gap("cpython", subject, obstacle.what, code="referrers-unread")
     if obstacle.kind == "uncounted":
-        counts = f"{what} counts {count} reference" + ("s" if count != 1 else "")
-        return f"{counts}, of which {found or 'none'} {'was' if found < 2 else 'were'} found"
-    return {
-        "free-threaded": "a free-threaded interpreter keeps no lists of its objects",
-        "late": f"the {SECONDS:g} s that a process gets for this were over",
-        "no-count": f"references to {what} are not counted",
-        "weak": f"there is a weak reference to {what} that could not be read",
-        "overcounted": f"more references to {what} were found than it counts: it was being changed",
-        "objects": "what refers to it was followed over a few hundred objects, and goes on",
-        "levels": f"what refers to it was followed over {MAX_LEVELS} levels, and goes on",
-        "unreadable": what,
-    }[obstacle.kind]
+        counts: Dict[str, Value] = {"references": obstacle.references}
+        code: GapCode = "references-unfound"
+        if obstacle.found:
+            counts["found"], code = obstacle.found, "references-uncounted"
+        return Gap.of("cpython", subject, code, remedy="" if whole else None, what=obstacle.what, **counts)
+    code = _OBSTACLES[obstacle.kind]
+    return Gap.of("cpython", subject, code, what=obstacle.what, seconds=SECONDS, levels=MAX_LEVELS)
 
 
 def _is_answered(reach: Optional[Reach]) -> bool:

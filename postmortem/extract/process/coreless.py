@@ -25,16 +25,10 @@ def read_without_core(pid: int, raw: Raw) -> Tuple[Process, List[Gap]]:
     samples = assigned(raw.samples, tids)
     gaps = []
     if len(samples) < len(raw.samples):
-        lost = "only its core tells which thread each of py-spy's stacks belongs to (Python 3.8 to 3.10)"
-        gaps.append(
-            Gap("py-spy", f"samples of process {pid}", lost, "see the gap of its core", code="unassigned-samples")
-        )
+        gaps.append(Gap("py-spy", f"samples of process {pid}", code="unassigned-samples"))
     raw, tids = raw._replace(samples=samples), tids | set(samples)
     if not all(threadwaits.is_known(last_call(raw.window, tid)) for tid in tids):
-        reason = "they were stopped before: only a core tells which calls the kernel restarts with restart_syscall"
-        gaps.append(
-            Gap("core", f"system calls of process {pid}", reason, "capture it with a core", code="restarted-call")
-        )
+        gaps.append(Gap("core", f"system calls of process {pid}", code="restarted-calls"))
     argv = facts.get("argv")
     book = DescriptorBook(raw.descriptors)
     threads = tuple(_bare_thread(tid, pid, raw, book) for tid in sorted(tids, key=lambda t: (t != pid, t)))

@@ -49,16 +49,12 @@ def _replace_lost_threads(core: ElfCore, python: Optional[Python], gaps: List[Ga
     core.threads += [CoreThread(tid, 0, {}) for tid in dict.fromkeys(lost)]
     if listed and not lost:
         return
-    found = f"{len(lost)} more are known from the interpreter" if lost else "so no stack can be shown"
-    gaps.append(
-        Gap(
-            "core",
-            core.path,
-            f"it lists {listed or 'no'} threads, its notes are missing or cut off: {found}",
-            "take a core that is not cut short (ulimit -c unlimited, room on the disk)",
-            code="threads-lost",
-        )
-    )
+    if listed:
+        gaps.append(Gap.of("core", core.path, "threads-lost", listed=listed, lost=len(lost)))
+    elif lost:
+        gaps.append(Gap.of("core", core.path, "no-threads-listed", lost=len(lost)))
+    else:
+        gaps.append(Gap("core", core.path, code="no-threads"))
 
 
 def _python(core: ElfCore, gaps: List[Gap]) -> Optional[Python]:

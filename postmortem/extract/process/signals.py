@@ -43,28 +43,13 @@ def signal_handlers(
         return None
     found = handlers(python)
     if found is None:
-        gaps.append(
-            Gap(
-                "cpython",
-                "signal handlers",
-                "the interpreter's table of them was not found",
-                "take a core with every page (--core sparse)",
-                code="no-handler-table",
-            )
-        )
+        gaps.append(Gap("cpython", "signal handlers", code="no-handler-table"))
         return None
     beside = sorted(set(catches or ()) - {handler.signal for handler in found})
     if beside:  # set by C code with sigaction(2): the effect is unknown
         if all(t.wait is not None and t.wait.endless for t in threads):
-            names = ", ".join(signal_name(number) for number in beside[:4])
-            gaps.append(
-                Gap(
-                    "cpython",
-                    "signal handlers",
-                    f"C code catches {names}: what it does then cannot be read",
-                    code="native-handlers",
-                )
-            )
+            names = tuple(signal_name(number) for number in beside[:4])
+            gaps.append(Gap.of("cpython", "signal handlers", "native-handlers", names=names))
         return None
     functions = Functions(python.frames)
     shown = []

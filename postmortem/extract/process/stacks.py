@@ -135,20 +135,16 @@ class Stacks:
     def _say_greenlets(self, native: Sequence[NativeFrame], tid: int) -> None:
         """Note a gap if a greenlet runs: it has a separate stack."""
         if any(frame.module is not None and _GREENLET.search(frame.module) for frame in native):
-            reason = "it runs a greenlet: those that are suspended, and what stands below this one, are not shown"
-            remedy = "with gevent, gevent.util.print_run_info() shows all of them"
-            self._gaps.append(Gap("cpython", f"stack of thread {tid}", reason, remedy, code="greenlets"))
+            self._gaps.append(Gap("cpython", f"stack of thread {tid}", code="greenlets"))
 
     def _say_unread(self, chain: Chain, tid: int) -> None:
         """Note a gap for frames whose name or line could not be read."""
         unread = [frame.code.unread for frame in chain.frames if frame.code.unread]
         if unread:
-            what = " and ".join(sorted({word for words in unread for word in words}))
-            reason = f"{what} of {len(unread)} frames: not in the core, or damaged"
-            self._gaps.append(Gap("cpython", f"Python stack of thread {tid}", reason, code="frames-unread"))
+            what, subject = tuple(sorted({word for words in unread for word in words})), f"Python stack of thread {tid}"
+            self._gaps.append(Gap.of("cpython", subject, "frames-unread", what=what, frames=len(unread)))
 
     def _say(self, left_out: LeftOut, tid: int) -> None:
-        reason = (
-            f"{left_out.frames} frames between the innermost {KEEP_INNER} and the outermost {KEEP_OUTER} are left out"
-        )
-        self._gaps.append(Gap("cpython", f"stack of thread {tid}", reason, code="frames-left-out"))
+        subject, frames = f"stack of thread {tid}", left_out.frames
+        left = Gap.of("cpython", subject, "frames-left-out", frames=frames, inner=KEEP_INNER, outer=KEEP_OUTER)
+        self._gaps.append(left)

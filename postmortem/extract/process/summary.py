@@ -114,10 +114,7 @@ def _note_problems(context: ProcessContext, forgotten: int) -> None:
     for problem in python.problems if python else []:
         context.gaps.append(Gap("cpython", f"process {context.pid}", problem, code="interpreter-unread"))
     if python and python.finalizing and forgotten:
-        reason = f"the interpreter is ending and knows {forgotten} threads no longer: whether they ran Python is lost"
-        context.gaps.append(
-            Gap("cpython", f"process {context.pid}", reason, "capture it before it ends", code="interpreter-ending")
-        )
+        context.gaps.append(Gap.of("cpython", f"process {context.pid}", "interpreter-ending", threads=forgotten))
 
 
 def _resources(

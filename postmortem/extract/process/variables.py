@@ -73,10 +73,9 @@ class Variables:
     def _stop(self) -> None:
         if not self._said:
             self._said = True
-            reason = (
-                f"more than {PER_PROCESS:,} of them, or {SECONDS:g} s of reading; those of older frames are left out"
+            self._gaps.append(
+                Gap.of("cpython", "local variables", "locals-left-out", most=PER_PROCESS, seconds=SECONDS)
             )
-            self._gaps.append(Gap("cpython", "local variables", reason, code="locals-left-out"))
 
 
 def thread_exceptions(

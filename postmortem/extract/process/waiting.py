@@ -58,20 +58,10 @@ class WaitReader:
         try:
             call = threadwaits.in_core(thread.regs, last_call(self._raw.window, thread.tid), self._core)
         except Untold as exc:
-            remedy = "pass --sysroot with the files of the core's machine"
-            self._gaps.append(Gap("core", f"system call of thread {thread.tid}", str(exc), remedy, code="call-unread"))
+            self._gaps.append(Gap("core", f"system call of thread {thread.tid}", str(exc), code="call-unread"))
             return None
         if not threadwaits.is_known(call):
-            reason = "it was stopped before, and which call the kernel restarts is not in the code that made it"
-            self._gaps.append(
-                Gap(
-                    "core",
-                    f"system call of thread {thread.tid}",
-                    reason,
-                    "capture it before anybody stops it",
-                    code="restarted-call",
-                )
-            )
+            self._gaps.append(Gap("core", f"system call of thread {thread.tid}", code="restarted-call"))
         return call
 
     def _wait(self, call: Optional[threadwaits.SystemCall], tid: int, frames: Sequence[PyFrame]) -> Optional[Wait]:

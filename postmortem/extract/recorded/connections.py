@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
-from ...evidence import End
+from ...evidence import End, Fact, fact
 from ...evidence.vocabulary import EndMode
 from ...foreign.held import Folder
 from . import documents
@@ -155,35 +155,32 @@ class Connections:
             _int(after.get("bytes")),
         )
 
-    def all_holders(self, targets: Iterable[str], ends: Iterable[End]) -> Tuple[bool, str]:
-        """Return whether ``ends`` are all holders of these files, with a sentence that says so or what is missing.
+    def all_holders(self, targets: Iterable[str], ends: Iterable[End]) -> Tuple[bool, Fact]:
+        """Return whether ``ends`` are all holders of these files, with the fact that shows it or what is missing.
 
         A file that no process outside the tree holds was made within the tree; only its processes and their descendants
         can have inherited it.
         """
         if "known" not in self.net or not self._beyond:
-            return False, "which other processes hold it was not recorded"
+            return False, fact("holders-unrecorded")
         known = set(self.net["known"]) if isinstance(self.net["known"], list) else set()
         hidden = [p for p, f in self._facts.items() if p not in known and str(f["state"])[:1] not in ("Z", "X")]
         if hidden:
-            return False, f"the descriptors of {self.called(hidden[0])} could not be read"
+            return False, fact("descriptors-unread", process=self.called(hidden[0]))
         if self.net.get("in_flight"):
-            return (
-                False,
-                "descriptors are on their way through a socket, and may be one of them: whoever receives them has it",
-            )
+            return False, fact("descriptors-in-flight")
         if self._beyond.get("not_looked_at"):
-            return False, "there was no time to look at the descriptors of all processes of the machine"
+            return False, fact("machine-unsearched")
         unread = _dict(self._beyond.get("unread"))
         if unread.get("younger"):
-            return False, "younger processes of other users might hold it, and may not be looked into"
+            return False, fact("younger-processes")
         inherited = self.net.get("inherited")
         shared = any(not end.in_tree for end in ends) or bool(set(inherited or ()) & set(targets))
         strangers = unread.get("older") or unread.get("unrelated")
         if shared and (strangers or not self._beyond.get("all_visible")):
-            return False, "it was given to the program by others, who may not be looked into"
+            return False, fact("given-by-others")
         count = len(known) + (_int(self._beyond.get("looked_at")) or 0)
-        return True, f"the descriptors of {count} processes, all that could hold it, were looked through"
+        return True, fact("all-searched", count=count)
 
     def ends_beyond(self, target: str) -> Tuple[End, ...]:
         """Return the ends of a file held by processes outside the tree.

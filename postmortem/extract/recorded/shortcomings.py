@@ -26,20 +26,11 @@ def end_gaps(manifest: Dict[str, Any]) -> List[Gap]:
     timings = manifest.get("timings")
     if isinstance(timings, dict) and "pause_s" in timings:
         return []
-    steps = _steps(manifest)
-    where = (
-        f"after its step {steps[-1].get('step')!r} of {steps[-1].get('subject')}" if steps else "before its first step"
-    )
-    reason = f"it was cut short {where}, killed or for want of room: what comes later is not in the bundle"
-    return [
-        Gap(
-            "capture",
-            "the whole capture",
-            reason,
-            "let the capture finish: it takes a few seconds",
-            code="capture-cut-short",
-        )
-    ]
+    steps, subject = _steps(manifest), "the whole capture"
+    if not steps:
+        return [Gap("capture", subject, code="capture-not-begun")]
+    step, of = repr(steps[-1].get("step")), str(steps[-1].get("subject"))
+    return [Gap.of("capture", subject, "capture-cut-short", step=step, of=of)]
 
 
 def _steps(manifest: Dict[str, Any]) -> List[Dict[str, Any]]:

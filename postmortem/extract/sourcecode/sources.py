@@ -74,10 +74,8 @@ def _unread(codes: Mapping[str, str], names: Sequence[str], pid: int) -> List[Ga
     found = []
     for code, several in by_code.items():
         reason, remedy = REASONS[code]
-        more = f" and {len(several) - 1} more" if len(several) > 1 else ""
-        found.append(
-            Gap("files", f"sources of process {pid}", f"{several[0]}{more}: {reason}", remedy, code="sources-unread")
-        )
+        more, subject = len(several) - 1, f"sources of process {pid}"
+        found.append(Gap.of("files", subject, "sources-unread", remedy=remedy, file=several[0], more=more, why=reason))
     return found
 
 

@@ -6,7 +6,7 @@ from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Sequenc
 
 from ...cpython.frames.frame import Frame
 from ...cpython.objects.builtins import NotThat
-from ...evidence import HeldLock, PythonFrame, Resource, TaskWait, Waker
+from ...evidence import HeldLock, PythonFrame, Resource, TaskWait, Waker, fact
 from ...evidence import replace as changed
 from ...evidence.vocabulary import ResourceKind
 from ...frameworks.asyncio.awaiting import Awaited, Awaiting
@@ -241,8 +241,8 @@ class Awaits:
     def _with_owner(self, found: Resource, name: Optional[str], draft: Draft, lock: Primitive) -> Resource:
         if lock.owner is not None:  # recorded by the lock; a task that was not read is an unknown owner
             if self._has_ended(lock):
-                ended = (f"{found.description} records a task that has ended",)
-                return changed(found, owner_gone=True, owner_basis="recorded", because=ended)
+                ended = fact("records-ended-task", lock=found.description)
+                return changed(found, owner_gone=True, owner_basis="recorded", because=(ended,))
             return changed(found, owner_task=self._ids.get(lock.owner), owner_basis="recorded")
         because = self._holders.nobody(lock)
         if because:
@@ -283,7 +283,7 @@ class Awaits:
             resource,
             wakers=(Waker("runner", "memory", tid=tid),),
             closed=True,
-            because=("only the thread that shuts the executor down sets it",),
+            because=(fact("set-by-shutdown"),),
         )
 
     def _name(self, address: int, draft: Draft) -> Optional[str]:

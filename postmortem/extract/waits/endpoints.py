@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Dict, List, Literal, NamedTuple, Optional, Sequence, Tuple
 
-from ...evidence import End, Resource, Wait, Waker
+from ...evidence import Because, End, Resource, Wait, Waker, fact
 from ...evidence import replace as changed
 from ...memory import Memory
 from ..recorded.connections import Connections
@@ -36,7 +36,7 @@ class _Side(NamedTuple):
     ends: Tuple[End, ...]  # all known ends, of both sides
     wakers: Tuple[Waker, ...]
     closed: Optional[bool]
-    because: Tuple[str, ...]
+    because: Tuple[Because, ...]
 
     def added_to(self, resource: Resource) -> Resource:
         """Return a resource with this other side."""
@@ -171,9 +171,7 @@ class DescriptorBook:
         side = self._side(what.target, ends, others, mode)
         fill = self._known.fill(what.name)
         if fill is not None and fill.after is not None and fill.after != fill.bytes:
-            moves = (
-                f"it held {fill.bytes} bytes before the capture stopped the program and {fill.after} after: it moves"
-            )
+            moves = fact("pipe-moves", before=fill.bytes, after=fill.after)
             side = side._replace(because=(*side.because, moves))
         return changed(
             side.added_to(plain),
@@ -218,7 +216,7 @@ class DescriptorBook:
                 self._known.emulators(what.target.rpartition("/")[2]) if what.target.startswith("/dev/pts/") else ()
             )
             wakers = tuple(Waker("end", "kernel", pid=end.pid, name=f"descriptor {end.fd}") for end in others)
-            because = tuple(f"{self._known.called(e.pid)} has its other end, as descriptor {e.fd}" for e in others)
+            because = tuple(fact("other-end", process=self._known.called(e.pid), fd=e.fd) for e in others)
             ends = (End(self._pid, fd, "rw"), *others)
             return changed(
                 plain, description=text, key=what.key, state=state, ends=ends, wakers=wakers, because=because
@@ -251,21 +249,19 @@ class DescriptorBook:
         """
         everyone, how = self._known.all_holders((target,), ends)
         if target.startswith("/"):
-            everyone, how = False, "it has a name in the file system, by which any process may open it"
+            everyone, how = False, fact("named-file")
         because = []
         word = {"r": "write end", "w": "read end"}.get(mode or "", "other end")
         for end in others[:_NAMED_ENDS]:
             who = "this process itself" if end.pid == self._pid else self._known.called(end.pid)
-            because.append(f"{who} holds its {word}, as descriptor {end.fd}" + self._waits_itself(end))
+            call, file = self._waits_itself(end)
+            because.append(fact("end-held", process=who, end=word, fd=end.fd, call=call, file=file))
         if len(others) > _NAMED_ENDS:
-            because.append(f"and {len(others) - _NAMED_ENDS} more descriptors are that end")
+            because.append(fact("more-ends", count=len(others) - _NAMED_ENDS))
         fill = self._known.fill(target[6:-1] if target.startswith("pipe:[") else target)
         hidden = not others and fill is not None and fill.alone is False and fill.side == mode
         if hidden:
-            everyone, how = (
-                False,
-                f"the kernel says that somebody holds its {word}, and no process that may be seen does",
-            )
+            everyone, how = False, fact("hidden-holder", end=word)
         held: Dict[int, List[str]] = {}
         for end in others:
             held.setdefault(end.pid, []).append(str(end.fd))
@@ -276,11 +272,11 @@ class DescriptorBook:
         known = mode is not None or bool(others)
         return _Side(ends, wakers, True if everyone and known else None, (*because, how))
 
-    def _waits_itself(self, end: End) -> str:
-        """Return the current system call of a process outside the tree, as text to append; "" if unknown."""
+    def _waits_itself(self, end: End) -> Tuple[Optional[str], Optional[str]]:
+        """Return the current system call of a process outside the tree and the file that it is on; None if unknown."""
         told = self._known.beyond(end.pid) if not end.in_tree else {}
         call, file = told.get("call"), told.get("file")
-        return f"; it is in {call}" + (f" on {file}" if file else "") if call else ""
+        return (str(call), str(file) if file else None) if call else (None, None)
 
     def _writers(self, mode: Optional[str], others: Tuple[End, ...]) -> Optional[str]:
         """Return "writer reads a terminal" if every writer is outside the tree and reads a terminal, else None."""
@@ -322,7 +318,7 @@ class DescriptorBook:
             waiters=waiters,
             closed=True if closed else None,
             wakers=tuple(Waker("runner", "kernel", pid=pid, name=self._known.program(pid)) for pid in awaited),
-            because=("only the end of a child ends a wait for it",) if closed else (),
+            because=(fact("child-ends-it"),) if closed else (),
             key=f"process:{child}" if child is not None else None,
         )
 

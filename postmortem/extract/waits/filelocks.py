@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from ...evidence import Resource, Waker
+from ...evidence import Resource, Waker, fact
 from ..recorded.connections import Connections
 
 _NAMES = {"FLOCK": "flock", "POSIX": "fcntl/lockf", "OFDLCK": "open file description lock"}
@@ -36,12 +36,13 @@ def file_lock(
     row = lock.row
     holders, whole = _holders(known, lock)
     how = f"{_NAMES.get(str(row.get('kind')), 'lock')}, {_MODES.get(str(row.get('mode')), 'held')}"
-    because = [f"the kernel's table of locks has it as {row.get('kind')} {row.get('mode')} of PID {row.get('pid')}"]
-    because += [f"{known.called(p)} holds it through its descriptor {fd}" for p, fd in lock.through[:4] if fd >= 0]
+    kind, mode, taken_by = (str(row.get(key)) for key in ("kind", "mode", "pid"))
+    because = [fact("kernel-lock", kind=kind, mode=mode, pid=taken_by)]
+    because += [fact("held-through", process=known.called(p), fd=fd) for p, fd in lock.through[:4] if fd >= 0]
     taker = row.get("pid")
     if isinstance(taker, int) and taker > 0 and taker not in holders and holders:
-        fate = "is no more" if _is_dead(known, taker, row) else "no longer has it open"
-        because.append(f"{known.called(taker)} took it and {fate}; the lock went on with the descriptor")
+        dead = _is_dead(known, taker, row)
+        because.append(fact("taker-is-no-more" if dead else "taker-has-closed", process=known.called(taker)))
     major, minor = row["device"] if isinstance(row.get("device"), list) and len(row["device"]) == 2 else (0, 0)
     return Resource(
         id=ident,

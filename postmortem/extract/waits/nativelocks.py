@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...cpython.sync.parking import parked_on
-from ...evidence import HeldLock, NativeFrame, PythonFrame, Resource, Thread, Wait
+from ...evidence import Fact, HeldLock, NativeFrame, PythonFrame, Resource, Thread, Wait, fact
 from ...evidence import replace as changed
 from ...evidence.vocabulary import ResourceKind, WaitKind
 from ...libc import FutexCall, NativeWait, Threads, Wanted, awaited, describe, program_frame
@@ -212,11 +212,11 @@ def _place(frames: Sequence[NativeFrame]) -> Optional[Wanted]:
     return Wanted(frames[index].function, frames[index].module, frames[index].address)
 
 
-def _because(found: NativeWait, owner: Optional[int], basis: Optional[str]) -> Tuple[str, ...]:
+def _because(found: NativeWait, owner: Optional[int], basis: Optional[str]) -> Tuple[Fact, ...]:
     if found.gone:
-        return (f"the mutex records thread {found.owner} as its owner, and the process has no such thread",)
+        return (fact("mutex-owner-gone", owner=found.owner),)
     if basis == "inferred":
-        return (f"it records no owner; thread {owner} is the only other one inside the function that waits for it",)
+        return (fact("alone-inside", owner=owner),)
     if found.readers:
-        return (f"{found.readers} readers hold it, and it does not record which threads they are",)
+        return (fact("readers-hold", readers=found.readers),)
     return ()

@@ -12,7 +12,7 @@ from ...cpython.frames.frame import Frame
 from ...cpython.objects.attributes import attribute, attributes
 from ...cpython.objects.builtins import NotThat
 from ...cpython.sync.primitives import IMPORTLIB, Layer, simple_queue
-from ...evidence import Resource, Waker
+from ...evidence import Resource, Waker, fact
 from ...evidence import replace as changed
 from ...evidence.vocabulary import ResourceKind, WaitKind
 from ...memory import Fault
@@ -154,16 +154,7 @@ class Primitives:
         state = "" if value is None else f" ({left} left)"
         held = [w for w in blank.wakers if w.basis == "with-slot"]
         known = limit is not None and value is not None and len(held) == limit - value
-        because = (
-            (
-                f"it has {limit} permits, and {len(held)} `with` statements of these threads hold the {limit - value} that are "
-                "out"
-                if limit is not None and value is not None
-                else "",
-            )
-            if known
-            else ()
-        )
+        because = (fact("permits-held", limit=limit, held=len(held), out=len(held)),) if known else ()
         return changed(
             blank,
             description=self._called(self._type(draft), draft) + state,

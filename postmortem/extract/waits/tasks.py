@@ -8,7 +8,7 @@ from ...cpython.frames.frame import Frame
 from ...cpython.objects.builtins import NotThat
 from ...cpython.objects.code import Code
 from ...cpython.state.interpreter import Python
-from ...evidence import Gap, Loop, PythonFrame, Task, Waker
+from ...evidence import Gap, Loop, PythonFrame, Task, Waker, fact
 from ...evidence import replace as changed
 from ...frameworks.asyncio.eventloops import LoopState
 from ...frameworks.asyncio.futures import CONCURRENT
@@ -196,7 +196,7 @@ class _TaskReader:
                         "pending",
                         (Waker("runner", "memory", tid=tid),),
                         True,
-                        ("the callback that would begin the coroutine stands in the ready queue of the event loop",),
+                        (fact("coroutine-queued"),),
                     )
 
     def _of_portal(self, state: TaskState) -> Optional[int]:
@@ -217,7 +217,7 @@ def _coroutine_future(state: TaskState, waker: Waker) -> FutureFacts:
         "pending",
         (waker,),
         True,
-        (f"{waker.name} runs the coroutine whose outcome the future is to have",),
+        (fact("coroutine-runs", task=waker.name),),
     )
 
 

@@ -18,6 +18,7 @@ from ...findings import Diagnosis, Finding
 from ...waitgraph import Agent, Edge, WaitGraph
 from .. import grouping
 from ..phrases import chains, labels
+from ..phrases.wording import Wording, facts_in_words
 from ..text import details, stacks
 from .tables import Tables
 
@@ -39,6 +40,7 @@ class Agents:
 
     def __init__(self, evidence: Evidence, diagnosis: Diagnosis, graph: WaitGraph, tables: Tables) -> None:
         self._graph, self._tables = graph, tables
+        self._wording = Wording(graph.places)
         self._term = labels.Glossary(labels.TERMS)  # a page explains the terms itself
         self.blamed = frozenset(_culprits(graph, causes(diagnosis)))
         self.suffering = _victims(graph, diagnosis)
@@ -140,9 +142,14 @@ class Agents:
         flags = ALL_NEEDED * edge.all_needed | EVERYONE * edge.everyone | SIGNALS * edge.signals | GONE * edge.gone
         flags |= INFERRED * (edge.basis == "inferred") | ENDS * (edge.endless is False)
         string = self._tables.string
-        shape = (string(edge.verb), flags, string(edge.kind), tuple(string(what) for what in edge.outside))
+        shape = (
+            string(edge.verb),
+            flags,
+            string(edge.kind),
+            tuple(string(what) for what in facts_in_words(edge.outside)),
+        )
         wakers = [self.number[waker] for waker in edge.wakers[:_WAKERS] if waker in self.number]
-        return [self._shape(shape), string(edge.what), *wakers]
+        return [self._shape(shape), string(self._wording.what(edge.what)), *wakers]
 
     def _holds(self, agent: Agent, thread: Optional[Thread], task: Optional[Task]) -> List[int]:
         held = thread.holds if thread is not None else task.holds if task is not None else ()

@@ -13,6 +13,8 @@ import msgspec
 from ... import evidence as ev
 from ... import findings as fi
 from ...waitgraph import Agent, Edge, WaitGraph, graph_of
+from ..phrases.gaps import in_words
+from ..phrases.wording import Wording, facts_in_words
 from . import json_text
 
 Json = Dict[str, Any]
@@ -128,11 +130,13 @@ def _wait(wait: ev.Wait) -> Json:
 
 def _resource(resource: ev.Resource) -> Json:
     found: Json = _plain(resource)
+    found["because"], found["steps"] = facts_in_words(resource.because), facts_in_words(resource.steps)
     del found["module"]  # the description names it
     return found
 
 
-def _gap(gap: ev.Gap) -> Json:
+def _gap(unworded: ev.Gap) -> Json:
+    gap = in_words(unworded)
     return {"source": gap.source, "subject": gap.subject, "reason": gap.reason, "remedy": gap.remedy}
 
 
@@ -226,10 +230,11 @@ def _task(task: ev.Task) -> Json:
 
 def _graph(graph: WaitGraph) -> Json:
     """Return the wait-for graph; edges of a process as a whole are included only if an agent waits for it."""
+    wording = Wording(graph.places)
     wanted = {waker for edges in graph.edges.values() for edge in edges for waker in edge.wakers}
     return {
         "edges": [
-            _edge(edge, graph)
+            _edge(edge, graph, wording)
             for agent, edges in graph.edges.items()
             for edge in edges
             if not agent.is_process or agent in wanted
@@ -242,21 +247,21 @@ def _agent(agent: Agent) -> Json:
     return {"pid": agent.pid, "tid": agent.tid, "task": agent.task}
 
 
-def _edge(edge: Edge, graph: WaitGraph) -> Json:
+def _edge(edge: Edge, graph: WaitGraph, wording: Wording) -> Json:
     return {
         "waiter": _agent(edge.waiter),
         "verb": edge.verb,
-        "what": edge.what,
+        "what": wording.what(edge.what),
         "kind": edge.kind,
         "resource": edge.resource,
         "wakers": [_agent(waker) for waker in edge.wakers],
         "all_needed": edge.all_needed,
         "everyone": edge.everyone,
-        "outside": list(edge.outside),
+        "outside": facts_in_words(edge.outside),
         "basis": edge.basis,
         "endless": edge.endless,
         "gone": edge.gone,
-        "because": list(edge.because),
+        "because": facts_in_words(edge.because),
         "stuck": graph.stuck(edge.waiter),
     }
 

@@ -7,6 +7,7 @@ from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
 from ...evidence import Evidence, Process, PythonFrame, Sample, Thread
 from .. import escape
 from ..phrases import labels
+from ..phrases.gaps import in_words
 from ..result import NothingToShow, Result
 from ..text import stacks
 
@@ -94,4 +95,5 @@ def _why_not(evidence: Evidence) -> str:
     told = next((gap for gap in evidence.gaps if gap.source == "py-spy"), None)
     if told is None:
         return "there are no samples to draw: no Python stack was seen in the observation window"
+    told = in_words(told)
     return f"there are no samples to draw: {told.reason}" + (f"; {told.remedy}" if told.remedy else "")

@@ -8,6 +8,7 @@ from ...evidence import Evidence, HeldLock, PythonFrame
 from ...findings import Finding
 from ...waitgraph import Agent, Chain, Edge, WaitGraph, graph_of
 from . import bases, labels
+from .wording import Wording, facts_in_words
 
 _LINKS = 12
 _CHAINS = 2
@@ -107,7 +108,7 @@ def _place(frame: PythonFrame) -> str:
 
 def _link(graph: WaitGraph, edge: Edge, following: Optional[Agent]) -> str:
     """Return a link: ``wants Lock cache.lock, held by worker-1 (101) since cache.py:30 in put, at db.py:12 in query``."""
-    text = f"{edge.verb} {edge.what}"
+    text = f"{edge.verb} {Wording(graph.places).what(edge.what)}"
     if following is None:
         return text
     where = _where(graph.places.stack(following))
@@ -151,7 +152,7 @@ def _end(graph: WaitGraph, chain: Chain) -> str:
     if chain.end == "anyone":
         return ", and no code of the process is left to end that" if graph.stuck(edge.waiter) else ""
     if chain.end == "outside" and edge.outside and edge.outside[0] != edge.what:
-        return f" ({', '.join(edge.outside[:2])})"
+        return f" ({', '.join(facts_in_words(edge.outside[:2]))})"
     return ""
 
 

@@ -1,15 +1,19 @@
-"""Texts in words: templates of patterns with their slots filled."""
+"""Texts in words: templates of patterns with their slots filled, and the steps of the wait graph's derivations."""
 
 from __future__ import annotations
 
 import string
-from typing import Callable, Dict, Optional, Union, cast
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, cast
 
-from ...evidence import PythonFrame
+from ...evidence import Because, Evidence, Fact, PythonFrame, Trigger
 from ...evidence.vocabulary import WakerBasis
-from ...findings import Slot, Text, ThreadName
-from ...waitgraph import Agent, Places
+from ...findings import Slot, Template, Text, ThreadName
+from ...findings.found import Said
+from ...waitgraph import Agent, Blocked, NoneRuns, Others, Places
+from ...waitgraph.edges import What
+from ...waitgraph.reasons import Agents
 from . import bases
+from .facts import WORDS
 
 _FORMATTER = string.Formatter()
 
@@ -23,27 +27,67 @@ class Wording:
         self._names: Dict[type, Callable[..., str]] = {
             str: str,
             Text: self.text,
+            Fact: self.text,
             Agent: self._places.label,
             ThreadName: thread_name,
             PythonFrame: place,
         }
 
-    def text(self, said: Union[Text, str]) -> str:
-        """Return a text in words."""
+    def text(self, said: Said) -> str:
+        """Return a text or a step in words."""
         if isinstance(said, str):
             return said
-        slots = dict(said.slots)
+        if isinstance(said, Blocked):
+            return self._blocked(said)
+        if isinstance(said, Others):
+            return f"and {said.number} more that these wait for"
+        if isinstance(said, NoneRuns):
+            return _none_runs(said)
+        if isinstance(said, Fact):
+            return self.filled(WORDS[said.code], said.slots)
+        return self.filled(said.template, dict(said.slots))
+
+    def filled(self, template: Template, slots: Mapping[str, Slot]) -> str:
+        """Return a template in words."""
         parts = []
-        for words, name, spec, _conversion in _FORMATTER.parse(said.template.words):
+        for words, name, spec, _conversion in _FORMATTER.parse(template.words):
             parts.append(words)
             if name is not None:
                 parts.append(self._slot(slots[name], spec or ""))
         return "".join(parts)
 
+    def what(self, what: What) -> str:
+        """Return in words what an agent waits for."""
+        return self._places.label(what) if isinstance(what, Agent) else self.text(what)
+
+    def _blocked(self, said: Blocked) -> str:
+        several = len(said.agents.first) > 1
+        return f"{self._agents(said.agents)}{': each' if several else ''} {self._waits(said)}"
+
+    def _waits(self, said: Blocked) -> str:
+        if said.threads:
+            return f"does nothing before one of its {said.threads} threads does"
+        text = f"{said.verb} {self.what(said.what)}"
+        if said.gone:
+            return f"{text}, whose holder is no more"
+        if said.held:
+            text += f", held by {self._agents(said.wakers)} ({bases.known(said.basis)})"
+        elif said.wakers.first:
+            text += f", which only {self._agents(said.wakers)} could end"
+        elif said.nobody:
+            text += ", and nobody can end that"
+        return text + (", without a time limit" if said.endless else "")
+
+    def _agents(self, agents: Agents) -> str:
+        named = ", ".join(map(self._places.label, agents.first))
+        return named + (f" and {agents.others} more" if agents.others else "")
+
     def _slot(self, value: Slot, spec: str) -> str:
         """Return the words for a slot's value; see Template for the formats."""
         if spec == "known":
             return bases.known(cast(Optional[WakerBasis], value))
+        if spec.startswith("+"):
+            return spec[1:].replace("@", self._slot(value, "")) if value else ""
         if value is None:
             return ""
         named = self._names.get(type(value))
@@ -55,8 +99,31 @@ class Wording:
             return counted(value, spec[2:])
         if spec.startswith("v "):
             one, _bar, several = spec[2:].partition("|")
-            return (one if several else f"{one}s") if value == 1 else several or one
+            form = (one if several else f"{one}s") if value == 1 else several or one
+            return form.replace("@", str(value))
         return format(value, spec)
+
+
+def facts_in_words(because: Iterable[Because]) -> List[str]:
+    """Return facts in words; they name no thread or task by its number alone, so no evidence is needed."""
+    return list(map(_FACTS.text, because))
+
+
+def filled(template: Template, slots: Mapping[str, Slot]) -> str:
+    """Return a template in words whose slots are names and numbers."""
+    return _FACTS.filled(template, slots)
+
+
+def _none_runs(said: NoneRuns) -> str:
+    all_threads = f"all its {said.threads} threads wait" if said.threads != 1 else "its only thread waits"
+    and_tasks = (
+        f", and so do its {said.tasks} tasks" if said.tasks > 1 else ", and so does its task" if said.tasks else ""
+    )
+    handlers = "; the program has set no signal handler" if said.no_handlers else ""
+    return (
+        f"only code of process {said.pid} could signal these, and none can run: {all_threads} without a time limit"
+        f"{and_tasks}; no timer is set, and no descriptor or process outside can wake one{handlers}"
+    )
 
 
 def counted(number: object, noun: str) -> str:
@@ -73,3 +140,6 @@ def thread_name(thread: ThreadName) -> str:
 def place(frame: PythonFrame) -> str:
     """Return a short location: ``testclient.py:153 in _asgi_receive``."""
     return f"{frame.file.rsplit('/', 1)[-1]}:{frame.line or '?'} in {frame.function}"
+
+
+_FACTS = Wording(Places(Evidence(Trigger("core"))))

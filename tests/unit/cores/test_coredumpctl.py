@@ -24,6 +24,7 @@ from postmortem.errors import (
 from postmortem.evidence import Origin
 from postmortem.foreign.held import Folder
 
+from ...support.inwords import reason, remedy
 from ...support.journals import FakeJournal, crashed, export
 
 CORE = b"\x7fELF" + bytes(5000) + b"core"
@@ -153,8 +154,8 @@ def test_one_that_systemd_cut_short(fake: FakeJournal, core: Path) -> None:
     fake.lists(crashed(7, COREDUMP_FILENAME=str(core), COREDUMP_TRUNCATED="1"))
     with coredumpctl.opened("7", Where()) as stored:
         (gap,) = stored.gaps
-    assert "cut short by systemd" in gap.reason
-    assert "coredump.conf" in (gap.remedy or "")
+    assert "cut short by systemd" in reason(gap)
+    assert "coredump.conf" in (remedy(gap) or "")
 
 
 MESSAGE = """Process 7 (python3) of user 1000 dumped core.
@@ -233,8 +234,8 @@ def test_in_a_container(fake: FakeJournal, core: Path) -> None:
     with coredumpctl.opened("7", Where()) as stored:
         (gap,) = stored.gaps
     assert stored.origin.container == "3f3f3f3f3f3f"
-    assert "in a container (3f3f3f3f3f3f)" in gap.reason
-    assert "--sysroot" in (gap.remedy or "")
+    assert "in a container (3f3f3f3f3f3f)" in reason(gap)
+    assert "--sysroot" in (remedy(gap) or "")
 
 
 def test_a_root_of_its_own(fake: FakeJournal, core: Path, tmp_path: Path) -> None:

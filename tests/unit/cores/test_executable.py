@@ -11,6 +11,7 @@ from postmortem.cores.executable import AT_ENTRY, AT_EXECFN, AT_PHDR, check_exec
 from postmortem.memory import ElfCore, MappedFile
 
 from ...support.elves import core, program
+from ...support.inwords import reason, remedy
 
 Make = Callable[..., ElfCore]
 BASE, LIB, STACK = 0x400000, 0x7F0000000000, 0x7FFF00000000
@@ -72,8 +73,8 @@ def test_another_build_is_refused(make: Make) -> None:
     path, gap = find_executable(make(program(OTHER), program(ONE)))
     assert path is None
     assert gap is not None
-    assert "differ" in gap.reason
-    assert "--exe" in (gap.remedy or "")
+    assert "differ" in reason(gap)
+    assert "--exe" in (remedy(gap) or "")
 
 
 def test_a_missing_file_is_named(make: Make, tmp_path: Path) -> None:
@@ -81,7 +82,7 @@ def test_a_missing_file_is_named(make: Make, tmp_path: Path) -> None:
     path, gap = find_executable(make(None, program(ONE)))
     assert path is None
     assert gap is not None
-    assert str(tmp_path / "prog") in gap.reason
+    assert str(tmp_path / "prog") in reason(gap)
 
 
 def test_a_replaced_file_is_taken_by_build_id(make: Make, tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_a_core_without_the_first_page_leaves_a_doubt(make: Make, tmp_path: Path
     path, gap = find_executable(make(program(ONE), None))
     assert path == tmp_path / "prog"
     assert gap is not None
-    assert "does not show the build-id" in gap.reason
+    assert "does not show the build-id" in reason(gap)
 
 
 def test_files_without_build_ids_are_taken(make: Make, tmp_path: Path) -> None:
@@ -117,7 +118,7 @@ def test_a_program_run_through_the_loader_is_unknown(make: Make) -> None:
     path, gap = find_executable(make(program(ONE), program(ONE), name="ld-linux-x86-64.so.2"))
     assert path is None
     assert gap is not None
-    assert "started through" in gap.reason
+    assert "started through" in reason(gap)
 
 
 @pytest.mark.parametrize("auxv", [{}, {AT_PHDR: 1}, {AT_PHDR: (1 << 64) - 1, AT_ENTRY: 0}])
@@ -136,4 +137,4 @@ def test_a_given_program_is_compared(make: Make, tmp_path: Path) -> None:
     assert check_executable(make(None, None), mine) is None
     gap = check_executable(make(None, program(OTHER)), mine)
     assert gap is not None
-    assert str(mine) in gap.reason
+    assert str(mine) in reason(gap)

@@ -12,6 +12,8 @@ from postmortem import evidence, pipeline
 from postmortem.bundle import Bundle
 from postmortem.evidence import Evidence, Process, PythonFrame, Resource, Task, Thread, Trigger, decode, encode, usable
 
+from ...support.inwords import reason, remedy
+
 Plain = Dict[str, Any]
 
 
@@ -119,8 +121,8 @@ def test_a_bundle_says_that_its_evidence_is_not_usable(content: bytes, tmp_path:
     (tmp_path / "evidence.json").write_bytes(content)
     for found, _diagnosis in (pipeline.load_bundle(tmp_path), pipeline.analyze_target(str(tmp_path))):
         (gap,) = [gap for gap in found.gaps if gap.subject == "evidence.json"]
-        assert gap.reason.startswith("it is not usable: ")
-        assert gap.remedy
+        assert reason(gap).startswith("it is not usable: ")
+        assert remedy(gap)
     (tmp_path / "evidence.json").unlink()
     found, _diagnosis = pipeline.load_bundle(tmp_path)
     assert not [gap for gap in found.gaps if gap.subject == "evidence.json"]
@@ -134,7 +136,7 @@ def test_the_limit_of_recorded_evidence_can_be_raised(tmp_path: Path, monkeypatc
     monkeypatch.setattr(evidence, "MOST_BYTES", 10)
     found, _diagnosis = pipeline.load_bundle(tmp_path / "b")
     (gap,) = [gap for gap in found.gaps if gap.subject == "evidence.json"]
-    assert "larger than" in gap.reason
-    assert str(gap.remedy).startswith("POSTMORTEM_MAX_EVIDENCE=1G")
+    assert "larger than" in reason(gap)
+    assert str(remedy(gap)).startswith("POSTMORTEM_MAX_EVIDENCE=1G")
     monkeypatch.setenv("POSTMORTEM_MAX_EVIDENCE", "1M")
     assert pipeline.load_bundle(tmp_path / "b")[0].window_s == 7.0

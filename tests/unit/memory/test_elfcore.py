@@ -44,7 +44,7 @@ def test_pages_left_out_come_from_the_file(tmp_path: Path) -> None:
     assert read.read(0x4000, 64) == library.read_bytes()[:64]
     with pytest.raises(Fault, match=r"/nowhere/lib\.so"):
         read.read(0x8000, 8)
-    assert read.unusable == {"/nowhere/lib.so": "No such file or directory"}
+    assert {path: why.text for path, why in read.unusable.items()} == {"/nowhere/lib.so": "No such file or directory"}
 
 
 def test_a_core_cut_short_opens_and_faults(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_given_file_stands_for_a_mapped_one(tmp_path: Path) -> None:
     read.stand_in("/gone/prog", str(moved))
     assert read.read(0x5000, 4) == b"DDDD" and read.unusable == {}
     read.stand_in("/gone/prog", str(other))
-    assert read.elf("/gone/prog") is None and "build-ids differ" in read.unusable["/gone/prog"]
+    assert read.elf("/gone/prog") is None and "build-ids differ" in read.unusable["/gone/prog"].text
 
 
 def test_what_was_written_is_known_without_the_holes(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_why_a_library_is_not_there_is_told(tmp_path: Path, why: Union[OSError, 
     read = of_a_library(tmp_path, "/lib.so", locate)
     with pytest.raises(Fault):
         read.read(0x4000, 8)
-    assert read.unusable == {"/lib.so": said}
+    assert read.unusable["/lib.so"].text == said
 
 
 def test_a_library_of_no_use_is_closed(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_library_of_no_use_is_closed(tmp_path: Path) -> None:
     for name, said in (("other", "aarch64"), ("text", "not an ELF file")):
         path = tmp_path / name
         read = of_a_library(tmp_path, "/lib.so", lambda _name, path=path: opened(path))  # type: ignore[misc]
-        assert read.elf("/lib.so") is None and said in read.unusable["/lib.so"]
+        assert read.elf("/lib.so") is None and said in read.unusable["/lib.so"].text
         read.close()
     assert descriptors() == before
 

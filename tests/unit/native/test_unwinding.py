@@ -20,6 +20,8 @@ from postmortem.native.locate import VARIABLE, find_gdb
 from postmortem.native.stacks import NativeStacks
 from postmortem.native.unwinding import Unwinding, command
 
+from ...support.inwords import reason, remedy
+
 ROOT = Path(__file__).parents[3]
 HANG = 60.0  # a stand-in that hangs does so for this long; no test waits for it
 Make = Callable[[str], Path]
@@ -59,7 +61,7 @@ def core(tmp_path: Path) -> Path:
 
 
 def reasons(stacks: NativeStacks) -> str:
-    return " | ".join(f"{gap.subject}: {gap.reason}" for gap in stacks.gaps)
+    return " | ".join(f"{gap.subject}: {reason(gap)}" for gap in stacks.gaps)
 
 
 def test_a_whole_run(gdb: Make, core: Path) -> None:
@@ -97,8 +99,8 @@ def test_a_gdb_that_crashes_leaves_what_it_had(gdb: Make, core: Path) -> None:
     gdb('say(\'{"gdb": "99", "threads": 2}\'); say(thread); os.kill(os.getpid(), signal.SIGSEGV)')
     found = unwind(core, None, deadline_s=HANG)
     assert list(found.stacks) == [7]
-    gap = next(gap for gap in found.gaps if "SIGSEGV" in gap.reason)
-    assert "gdb-for-pwndbg" in (gap.remedy or "")
+    gap = next(gap for gap in found.gaps if "SIGSEGV" in reason(gap))
+    assert "gdb-for-pwndbg" in (remedy(gap) or "")
 
 
 def test_the_script_s_own_stop_is_named(gdb: Make, core: Path) -> None:
@@ -116,7 +118,7 @@ def test_broken_threads_are_grouped_by_reason(gdb: Make, core: Path) -> None:
         say('{"end": true}')
     """)
     found = unwind(core, None, deadline_s=HANG)
-    broken = [gap for gap in found.gaps if "corrupt stack" in gap.reason]
+    broken = [gap for gap in found.gaps if "corrupt stack" in reason(gap)]
     assert len(broken) == 1
     assert "0, 1, 2, 3, 4, 5, 6, 7 and 992 more" in broken[0].subject
     assert found.stacks == {}
@@ -413,10 +415,11 @@ KEPT = """
 LEAVES = """
 import sys
 from pathlib import Path
+from postmortem.report.phrases.gaps import in_words
 from postmortem.native import ending, unwind
 ending.DIES_S = .2
 found = unwind(Path(sys.argv[1]), None, deadline_s=1.5)
-print(list(found.stacks), *(f"{gap.reason} | {gap.remedy}" for gap in found.gaps), sep=chr(10))
+print(list(found.stacks), *(f"{gap.reason} | {gap.remedy}" for gap in map(in_words, found.gaps)), sep=chr(10))
 """
 
 

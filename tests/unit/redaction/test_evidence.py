@@ -15,6 +15,7 @@ from postmortem.evidence import (
     Trigger,
     decode,
     encode,
+    fact,
 )
 from postmortem.redaction.evidence import discreet, has_locals, without_locals
 
@@ -50,6 +51,18 @@ def test_a_secret_of_a_command_line_is_one_everywhere() -> None:
     assert shown.processes[0].threads[0].name == "upload-<redacted>"
     assert shown.sources["/srv/app.py"] == {2: 'password = "********"', 3: "run()"}
     assert encode(discreet(decode(encode(shown)))) == encode(shown)
+
+
+def test_slots_of_facts_and_gaps_are_texts_too() -> None:
+    """What goes into a template is masked before it, wherever it stands."""
+    held = fact("other-end", process=f"PID 3 (serve --token {SECRET})", fd=4)
+    process = Process(
+        1, argv=("python3", "--token", SECRET), resources=(Resource("p", "pipe", "a pipe", because=(held,)),)
+    )
+    gap = Gap.of("core", "it", "container-files", container=f"box-{SECRET}")
+    shown = discreet(Evidence(Trigger("core"), processes=(process,), gaps=(gap,)))
+    assert SECRET.encode() not in encode(shown)
+    assert shown.gaps[0].slots == {"container": "box-<redacted>"}
 
 
 def test_evidence_without_secrets_is_not_copied() -> None:

@@ -7,6 +7,7 @@ import pytest
 from postmortem.evidence import Counters, End, Resource, SignalHandler, TaskWait, Thread, Waker
 from postmortem.waitgraph import Agent
 
+from ...support.inwords import reasons
 from ...support.work import lines_run
 from .make import PID, graph, idle_loop, lock, process, running, task, waiting
 
@@ -68,7 +69,7 @@ def test_everybody_on_conditions_is_stuck() -> None:
     made = graph(process(threads, [Resource("q", "queue", "Queue jobs"), Resource("c", "condition", "Condition c")]))
     assert made.stuck(T(100)) == made.stuck(T(101)) == "proven"
     assert set(made.roots()) == {T(100), T(101)}
-    assert "only code of process 100 could signal these" in made.reasons(T(100))[-1]
+    assert "only code of process 100 could signal these" in reasons(made, made.reasons(T(100)))[-1]
 
 
 def test_one_who_runs_may_signal_all() -> None:
@@ -82,7 +83,7 @@ def test_a_closed_object_is_stuck_beside_running_threads() -> None:
     nobody = Resource("q", "queue", "Queue jobs", closed=True, because=("only get() refers to it",))
     made = graph(process([waiting(100, "q", "condition"), running(101)], [nobody]))
     assert made.stuck(T(100)) == "proven"
-    assert "only get() refers to it" in made.reasons(T(100))
+    assert "only get() refers to it" in reasons(made, made.reasons(T(100)))
 
 
 def test_a_signal_handler_may_signal() -> None:
@@ -276,7 +277,8 @@ def test_large_graphs_are_built_in_linear_work() -> None:
 def test_those_who_wait_for_the_same_share_a_sentence() -> None:
     """Fifty workers on one queue are one step of the proof."""
     threads = [waiting(PID + n, "q", "condition") for n in range(50)]
-    steps = graph(process(threads, [Resource("q", "queue", "Queue jobs")])).reasons(*(T(PID + n) for n in range(50)))
+    made = graph(process(threads, [Resource("q", "queue", "Queue jobs")]))
+    steps = reasons(made, made.reasons(*(T(PID + n) for n in range(50))))
     assert steps[0].startswith("T100 (100), T101 (101), T102 (102), T103 (103) and 46 more: each waits for Queue jobs")
     assert len(steps) == 2
     assert steps[1].endswith("the program has set no signal handler")

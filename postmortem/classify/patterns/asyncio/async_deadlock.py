@@ -15,13 +15,15 @@ tasks exchange messages, fix which one sends first; close queues with a sentinel
 
 from __future__ import annotations
 
-from typing import Iterator, List, Tuple
+from typing import Iterator, List, Optional, Tuple
 
-from ....evidence import Process, PythonFrame
-from ....findings import Culprit
-from ....waitgraph import Agent, Cycle, Edge, known_from
-from ...facts.knowledge import own_frame, short
-from ...facts.view import View, do, plural
+from ....evidence import HeldLock, Process, PythonFrame
+from ....findings import Culprit, Template, Text
+from ....findings.found import Said
+from ....waitgraph import Agent, Cycle, Edge
+from ...facts import clauses
+from ...facts.knowledge import own_frame
+from ...facts.view import View
 from ...pattern import Answer, Match, Pattern
 from .sharedresults import AWAITS_REMEDY, circle_of, circles
 from .stucktasks import StuckTask, alike, apart, stuck_tasks
@@ -44,6 +46,20 @@ PATTERN = Pattern(
 
 
 _MOST = 50
+
+_CIRCLE = Template("{who} wait for each other in a circle ({agents: → } → back): {things: and }")
+_ITSELF = Template("a task and itself")
+_TASKS = Template("{tasks:n task}{threads}")
+_THREADS = Template(" and {count:n thread}")
+_BEHIND = Template("{count:n other} {count:v wait} behind them")
+_HELD = Template("{waiter}{at} {verb} {what}, held by {owner}{since} ({basis:known}){facts}")
+_AWAITED = Template("{waiter}{at} {verb} {what}{only}{facts}")
+_SINCE = Template(", taken at {frame}")
+_ONLY = Template(", which only {owner} could end")
+_FACTS = Template(": {facts:; }")
+_EACH_OTHER = Template(
+    "{count:n task} {count:v wait} for what only each other could do: {first}{at} {verb} {what}, and so on"
+)
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -68,22 +84,21 @@ def _is_of_tasks(cycle: Cycle) -> bool:
 
 def _circle(view: View, cycle: Cycle) -> Match:
     """Return the match of a wait-for cycle."""
-    facts: List[str] = []
+    facts: List[Said] = []
     culprits: List[Culprit] = []
     for edge, after in zip(cycle.edges, [*cycle.edges[1:], cycle.edges[0]]):
         fact, places = _link(view, edge, after)
         facts.append(fact)
         culprits += places
-    facts += view.limits(cycle)  # type: ignore[arg-type]
+    facts += view.limits(cycle)
     behind = view.graph.behind(frozenset(cycle.agents))
     if behind:
-        facts.append(f"{plural(len(behind), 'other')} {do(len(behind), 'wait')} behind them")
-    names = " → ".join(view.graph.label(agent) for agent in cycle.agents[:6])
+        facts.append(_BEHIND(count=len(behind)))
+    things = tuple(dict.fromkeys(edge.what for edge in cycle.edges[:3]))
     return Match(
         confidence=view.certainty(cycle),
-        remedy=AWAITS_REMEDY if all(edge.kind == "task" for edge in cycle.edges) else None,
-        summary=f"{_these(cycle)} wait for each other in a circle ({names} → back): "
-        + " and ".join(dict.fromkeys(edge.what for edge in cycle.edges[:3])),
+        remedy=AWAITS_REMEDY() if all(edge.kind == "task" for edge in cycle.edges) else None,
+        summary=_CIRCLE(who=_these(cycle), agents=cycle.agents[:6], things=things),
         evidence=tuple(facts),
         culprits=tuple(dict.fromkeys(culprits)),
         victims=tuple(view.victim_of(agent) for agent in behind),
@@ -91,34 +106,43 @@ def _circle(view: View, cycle: Cycle) -> Match:
     )
 
 
-def _these(cycle: Cycle) -> str:
+def _these(cycle: Cycle) -> Text:
     if len(cycle.edges) == 1:
-        return "a task and itself"
+        return _ITSELF()
     tasks = sum(agent.task is not None for agent in cycle.agents)
     threads = len(cycle.agents) - tasks
-    return plural(tasks, "task") + (f" and {plural(threads, 'thread')}" if threads else "")
+    return _TASKS(tasks=tasks, threads=_THREADS(count=threads) if threads else None)
 
 
-def _link(view: View, edge: Edge, after: Edge) -> Tuple[str, List[Culprit]]:
-    """Return the sentence for one edge, and its lines: where it waits, and where the holder acquired the lock."""
+def _link(view: View, edge: Edge, after: Edge) -> Tuple[Text, List[Culprit]]:
+    """Return the text for one edge, and its lines: where it waits, and where the holder acquired the lock."""
     places = view.graph.places
     frame = own_frame(places.stack(edge.waiter))
     owner = places.task(after.waiter) or places.thread(after.waiter)
     held = next((h for h in owner.holds if h.resource == edge.resource), None) if owner and edge.resource else None
-    at = f" at {short(frame)}" if frame else ""
-    since = f", taken at {short(held.frame)}" if held else ""
-    who = view.graph.label(after.waiter)
     lines: List[Tuple[Agent, PythonFrame]] = [(edge.waiter, frame)] if frame else []
     if held:
         lines.append((after.waiter, held.frame))
-    verb = (
-        f"{edge.verb} {edge.what}, held by {who}{since} ({known_from(edge.basis)})"
-        if edge.verb == "wants"
-        else (f"{edge.verb} {edge.what}" + (f", which only {who} could end" if edge.resource else ""))
-    )
-    facts = "; ".join(edge.because)
-    text = f"{view.graph.label(edge.waiter)}{at} {verb}" + (f": {facts}" if facts else "")
-    return text, [view.culprit_of(agent, f) for agent, f in lines]
+    return _linked(edge, after.waiter, frame, held), [view.culprit_of(agent, f) for agent, f in lines]
+
+
+def _linked(edge: Edge, owner: Agent, frame: Optional[PythonFrame], held: Optional[HeldLock]) -> Text:
+    """Return the text for one edge: who waits for what, and who could end that."""
+    at, facts = clauses.at(frame), _FACTS(facts=edge.because) if edge.because else None
+    if edge.verb == "wants":
+        since = _SINCE(frame=held.frame) if held else None
+        return _HELD(
+            waiter=edge.waiter,
+            at=at,
+            verb=edge.verb,
+            what=edge.what,
+            owner=owner,
+            since=since,
+            basis=edge.basis,
+            facts=facts,
+        )
+    only = _ONLY(owner=owner) if edge.resource else None
+    return _AWAITED(waiter=edge.waiter, at=at, verb=edge.verb, what=edge.what, only=only, facts=facts)
 
 
 def _each_other(view: View, process: Process, waiting: List[StuckTask]) -> Match:
@@ -127,11 +151,15 @@ def _each_other(view: View, process: Process, waiting: List[StuckTask]) -> Match
     agents = [t.agent for t in waiting]
     behind = view.graph.behind(frozenset(agents))
     first = waiting[0]
-    at = f" at {short(first.frame)}" if first.frame else ""
     return Match(
         confidence=min((t.confidence for t in waiting), key=order.index),
-        summary=f"{plural(len(waiting), 'task')} {do(len(waiting), 'wait')} for what only each other could do: "
-        f"{view.graph.label(first.agent)}{at} {first.edge.verb} {first.edge.what}, and so on",
+        summary=_EACH_OTHER(
+            count=len(waiting),
+            first=first.agent,
+            at=clauses.at(first.frame),
+            verb=first.edge.verb,
+            what=first.edge.what,
+        ),
         evidence=view.graph.reasons(*agents),
         culprits=tuple(dict.fromkeys(view.culprit_of(t.agent, t.frame) for t in waiting if t.frame is not None)),
         victims=tuple(view.victim_of(agent) for agent in behind),

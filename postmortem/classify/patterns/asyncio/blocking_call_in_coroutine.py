@@ -18,10 +18,12 @@ from __future__ import annotations
 from typing import Iterator, List, Optional
 
 from ....evidence import Loop, Process, PythonFrame, Task, Thread
+from ....findings import Template, Text
+from ....findings.found import Said
 from ....waitgraph import Agent
 from ...facts import knowledge
-from ...facts.knowledge import short
-from ...facts.view import View, label, plural
+from ...facts.clauses import named
+from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 from .loopsteps import computes, fills, inside, is_alone, is_coroutine, kept_in, others, step
 
@@ -48,6 +50,28 @@ LONG_S = 5.0
 #: Least share of the loop thread's samples inside a callback or step.
 MIN_INSIDE = 0.9
 
+_FOR_GOOD = Template("the loop of {thread} is blocked for good by what it waits for: that is the cause")
+_MANY = Template("the loop of {thread} is busy with many callbacks, not kept by one")
+_NO_WINDOW = Template("an observation window: does the callback of the event loop come back?")
+_COMES_BACK = Template("the loop of {thread} comes back from its callbacks")
+_TURNED = Template("the loop of {thread} turned during the window: its callbacks come back")
+_GOES_ON = Template("the loop of {thread} goes from callback to callback, though its turn is long")
+_IN_COROUTINE = Template("{thread} computes in the coroutine {function} itself, and does not await")
+_FILLS = Template("{thread} fills {queue}, which never makes it wait, and so never gives the loop a turn")
+_BLOCKS = Template("{thread} {does} at {frame}, inside its event loop: nothing else of the loop can run")
+_INSIDE = Template("{thread} runs an event loop, and is inside a callback of it at {frame}: it {does}")
+_COMPUTES = Template("computes")
+_RAN = Template("was running")
+_WAITS = Template("waits ({what})")
+_TURN = Template("the loop's present turn began {age:.1f} s ago, and it runs the same callback since")
+_LATE = Template("the loop's first timer is {late:.1f} s late")
+_SAMPLES = Template("it was inside this callback in {share:.0%} of the samples over {window:.1f} s")
+_ONE_MOMENT = Template("one moment only: capture the running process to see whether the call comes back")
+_SAME_CALL = Template("it is in the same call of {function} since {lasts:.1f} s and more")
+_ALONE = Template("the loop has nothing else to do: it keeps nobody waiting but itself")
+_OTHERS = Template("{count:n other task} of this loop cannot run meanwhile")
+_READY = Template("{count:n callback} of the loop {count:v stand} ready")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each loop thread inside a callback: whether the callback blocks the loop."""
@@ -56,7 +80,7 @@ def match(view: View) -> Iterator[Answer]:
             if step(thread.python) is None:
                 continue
             if view.graph.stuck(Agent(process.pid, thread.tid)) is not None:
-                yield No(f"the loop of {label(thread)} is blocked for good by what it waits for: that is the cause")
+                yield No(_FOR_GOOD(thread=named(thread)))
                 continue
             yield _answer(view, process, thread)
 
@@ -67,34 +91,30 @@ def _answer(view: View, process: Process, thread: Thread) -> Answer:
     kept = kept_in(view, thread)
     why_not = _why_not(view, process, thread, loop, kept)
     if why_not or kept is None:
-        return No(why_not or f"the loop of {label(thread)} is busy with many callbacks, not kept by one")
+        return No(why_not or _MANY(thread=named(thread)))
     lasts = loop is not None and loop.callback_lasts_s is not None
     if not lasts and (not thread.samples or thread.counters is None):
         if thread.wait is None or thread.wait.kind in ("gil", "event-loop"):
-            return CannotTell(("an observation window: does the callback of the event loop come back?",))
+            return CannotTell((_NO_WINDOW(),))
         return _match(view, process, thread, kept, None)
     share = inside(view, thread)
     if not lasts and share < MIN_INSIDE:
-        return No(f"the loop of {label(thread)} comes back from its callbacks")
+        return No(_COMES_BACK(thread=named(thread)))
     return _match(view, process, thread, kept, share)
 
 
 def _why_not(
     view: View, process: Process, thread: Thread, loop: Optional[Loop], kept: Optional[PythonFrame]
-) -> Optional[str]:
+) -> Optional[Text]:
     """Return why the loop is not blocked by one call; None if nothing contradicts that."""
     if loop is not None and loop.turned:
-        return f"the loop of {label(thread)} turned during the window: its callbacks come back"
+        return _TURNED(thread=named(thread))
     if loop is not None and loop.turned is False and loop.callback_lasts_s is None:
-        return f"the loop of {label(thread)} goes from callback to callback, though its turn is long"
+        return _GOES_ON(thread=named(thread))
     if kept is not None and computes(view, thread) and is_coroutine(process, loop, kept):
-        return f"{label(thread)} computes in the coroutine {kept.function} itself, and does not await"
+        return _IN_COROUTINE(thread=named(thread), function=kept.function)
     filled = fills(process, thread)
-    return (
-        f"{label(thread)} fills {filled}, which never makes it wait, and so never gives the loop a turn"
-        if filled
-        else None
-    )
+    return _FILLS(thread=named(thread), queue=filled) if filled else None
 
 
 def _sleeps_long(thread: Thread) -> bool:
@@ -106,27 +126,25 @@ def _match(view: View, process: Process, thread: Thread, here: PythonFrame, same
     busy = computes(view, thread)
     loop = next((one for one in process.loops if one.tid == thread.tid), None)
     alone, waiting = is_alone(process, loop), others(process, loop)
-    does = "computes" if busy else _waiting(thread)
-    facts = [f"{label(thread)} runs an event loop, and is inside a callback of it at {short(here)}: it {does}"]
+    does = _COMPUTES() if busy else _waiting(thread)
+    facts = [_INSIDE(thread=named(thread), frame=here, does=does)]
     lasts = loop is not None and loop.callback_lasts_s is not None
     if loop is not None and lasts and loop.turn_s is not None:
-        facts.append(f"the loop's present turn began {loop.turn_s:.1f} s ago, and it runs the same callback since")
+        facts.append(_TURN(age=loop.turn_s))
     if loop is not None and loop.next_timer_s is not None and loop.next_timer_s < 0:
-        facts.append(f"the loop's first timer is {-loop.next_timer_s:.1f} s late")
+        facts.append(_LATE(late=-loop.next_timer_s))
     if same is not None:
-        facts.append(f"it was inside this callback in {same:.0%} of the samples over {view.window or 0:.1f} s")
+        facts.append(_SAMPLES(share=same, window=view.window or 0))
     else:
-        facts.append("one moment only: capture the running process to see whether the call comes back")
+        facts.append(_ONE_MOMENT())
     call = thread.calling
     if call is not None and call.lasts_s is not None:
-        facts.append(f"it is in the same call of {call.function} since {call.lasts_s:.1f} s and more")
-    facts += (
-        _kept(loop, waiting) if not alone else ["the loop has nothing else to do: it keeps nobody waiting but itself"]
-    )
+        facts.append(_SAME_CALL(function=call.function, lasts=call.lasts_s))
+    facts += _kept(loop, waiting) if not alone else [_ALONE()]
     sure = lasts or _sleeps_long(thread) or (same is not None and not busy)
     return Match(
         confidence="likely" if sure and not alone else "possible",
-        summary=f"{label(thread)} {does} at {short(here)}, inside its event loop: nothing else of the loop can run",
+        summary=_BLOCKS(thread=named(thread), does=does, frame=here),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, thread) for f in view.loops_around(_frames(thread, here))),
         victims=tuple(view.victim_of(Agent(process.pid, task=task.id)) for task in waiting[:20]),
@@ -134,19 +152,19 @@ def _match(view: View, process: Process, thread: Thread, here: PythonFrame, same
     )
 
 
-def _waiting(thread: Thread) -> str:
+def _waiting(thread: Thread) -> Said:
     wait = thread.wait
     if wait is None:
-        return "was running"
-    return wait.phrase if wait.phrase and wait.verb == "waits" else f"waits ({wait.phrase or wait.kind})"
+        return _RAN()
+    return wait.phrase if wait.phrase and wait.verb == "waits" else _WAITS(what=wait.phrase or wait.kind)
 
 
-def _kept(loop: Optional[Loop], waiting: List[Task]) -> Iterator[str]:
-    """Yield sentences on the tasks and callbacks that cannot run."""
+def _kept(loop: Optional[Loop], waiting: List[Task]) -> Iterator[Text]:
+    """Yield texts on the tasks and callbacks that cannot run."""
     if waiting:
-        yield f"{plural(len(waiting), 'other task')} of this loop cannot run meanwhile"
+        yield _OTHERS(count=len(waiting))
     if loop is not None and loop.ready:
-        yield f"{plural(loop.ready, 'callback')} of the loop {'stands' if loop.ready == 1 else 'stand'} ready"
+        yield _READY(count=loop.ready)
 
 
 def _frames(thread: Thread, here: PythonFrame) -> List[PythonFrame]:

@@ -20,9 +20,11 @@ from collections import Counter
 from typing import Iterator, List, Optional, Tuple
 
 from ....evidence import Loop, Process, PythonFrame, Thread
+from ....findings import Slot, Template
 from ...facts import knowledge
+from ...facts.clauses import named
 from ...facts.polling import Poller, pollers, spin_share
-from ...facts.view import View, do, label, plural
+from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 from .cancelling import undelivered
 
@@ -44,6 +46,29 @@ MIN_CPU = 0.7
 #: Least share of the loop threads' samples. Polling loops measure 0.6 or more, computations that yield below 0.1.
 MIN_SPIN = 0.4
 
+_POLL = Template("{count:n task} {count:v poll} at {frame}: sleep(0) gives the loop a turn, but does not wait")
+_SUSPENDED = Template("{count:n task} suspended in sleep(0), awaited at {frame}")
+_POLL_REMEDY = Template("At {file}:{line}, wait for what is polled instead of asking again after sleep(0).")
+_ONE_MOMENT = Template("one moment only: without an observation window it is not known whether the loop spins")
+_LITTLE_CPU = Template("a task awaits sleep(0) at {frame}, but the process uses only {cpu:.0%} of a core")
+_OTHER_WORK = Template(
+    "a task yields with sleep(0) at {frame}, but {share:.0%} of the loop's samples are in other work"
+)
+_CORES = Template("{cpu:.2f} cores of CPU used over {window:.1f} s")
+_ONLY_TURNED = Template("in {share:.0%} of the loop threads' samples the loop only turned")
+_NO_WINDOW = Template("an observation window: CPU and samples of the loop's thread")
+_NEVER_SLEEPS = Template("the event loop of {thread} never sleeps: {functions: or } is called at every turn")
+_MACHINERY = Template(
+    "{share:.0%} of a core used by the loop's thread, {spin:.0%} of its samples in the loop's own machinery"
+)
+_CALLED = Template("{part:.0%} of what it was seen or is set up to call is {function}")
+_QUEUES = Template("{ready} callbacks ready, {watched} descriptors watched")
+_UNKNOWN = Template("an unknown number of")
+_READY_REMEDY = Template(
+    "A descriptor that stays ready (end of file, an error) is reported at every turn: remove its reader or writer and close it, "
+    "or do not schedule the callback again from itself."
+)
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield answers for polling tasks, undelivered cancellations and callbacks that are always ready."""
@@ -64,31 +89,23 @@ def _polling(view: View, process: Process, found: List[Poller]) -> Answer:
     """Return the answer for the line at which most tasks poll."""
     poller = found[0]
     threads = [t for t in process.threads if t.tid in poller.tids]
-    place = knowledge.short(poller.frame)
     cpu, wanted = view.cpu(process), view.demand(process)
     places = [(p, f) for p in found[:3] for f in view.loops_around([p.frame])]
     culprits = tuple(view.culprit(process, f, _thread(threads, p), p.tasks[0].name) for p, f in places)
-    facts = [
-        f"{plural(len(p.tasks), 'task')} suspended in sleep(0), awaited at {knowledge.short(p.frame)}"
-        for p in found[:3]
-    ]
-    summary = f"{poller.who} {do(poller.number, 'poll')} at {place}: sleep(0) gives the loop a turn, but does not wait"
-    remedy = (
-        f"At {poller.frame.file}:{poller.frame.line}, wait for what is polled instead of asking again after sleep(0)."
-    )
+    facts = [_SUSPENDED(count=len(p.tasks), frame=p.frame) for p in found[:3]]
+    summary = _POLL(count=len(poller.tasks), frame=poller.frame)
+    remedy = _POLL_REMEDY(file=poller.frame.file, line=str(poller.frame.line))
     if cpu is None or wanted is None:
-        facts.append("one moment only: without an observation window it is not known whether the loop spins")
+        facts.append(_ONE_MOMENT())
         return Match("possible", summary, tuple(facts), culprits, remedy=remedy, pid=process.pid)
     if wanted < MIN_CPU:
-        return No(f"a task awaits sleep(0) at {place}, but the process uses only {cpu:.0%} of a core")
+        return No(_LITTLE_CPU(frame=poller.frame, cpu=cpu))
     share = spin_share(view, threads, poller.frame)
     if share is not None and share < MIN_SPIN:
-        return No(
-            f"a task yields with sleep(0) at {place}, but {1 - share:.0%} of the loop's samples are in other work"
-        )
-    facts.append(f"{cpu:.2f} cores of CPU used over {view.window or 0:.1f} s")
+        return No(_OTHER_WORK(frame=poller.frame, share=1 - share))
+    facts.append(_CORES(cpu=cpu, window=view.window or 0))
     if share is not None:
-        facts.append(f"in {share:.0%} of the loop threads' samples the loop only turned")
+        facts.append(_ONLY_TURNED(share=share))
     return Match("likely", summary, tuple(facts), culprits, remedy=remedy, pid=process.pid)
 
 
@@ -104,7 +121,7 @@ def _always_ready(view: View, process: Process) -> Iterator[Answer]:
             continue
         share = view.wanted_share(thread)
         if share is None:
-            yield CannotTell(("an observation window: CPU and samples of the loop's thread",))
+            yield CannotTell((_NO_WINDOW(),))
             continue
         spin = spin_share(view, [thread], None)
         if share < MIN_CPU or spin is None or spin < MIN_SPIN:
@@ -112,23 +129,23 @@ def _always_ready(view: View, process: Process) -> Iterator[Answer]:
         callbacks, part = _callbacks(view, thread, loop)
         if not callbacks:
             continue
-        names = " or ".join(knowledge.short(f) for f in callbacks[:3])
         yield Match(
             confidence="likely" if part >= 0.9 and _registered(loop, callbacks[0]) else "possible",
-            summary=f"the event loop of {label(thread)} never sleeps: {names} is called at every turn",
+            summary=_NEVER_SLEEPS(thread=named(thread), functions=tuple(callbacks[:3])),
             evidence=(
-                f"{share:.0%} of a core used by the loop's thread, {spin:.0%} of its samples in the loop's own machinery",
-                f"{part:.0%} of what it was seen or is set up to call is {knowledge.short(callbacks[0])}",
-                f"{loop.ready if loop.ready is not None else 'an unknown number of'} callbacks ready, "
-                f"{loop.readers if loop.readers is not None else 'an unknown number of'} descriptors watched",
+                _MACHINERY(share=share, spin=spin),
+                _CALLED(part=part, function=callbacks[0]),
+                _QUEUES(ready=_known(loop.ready), watched=_known(loop.readers)),
             ),
             culprits=tuple(view.culprit(process, f, thread) for f in callbacks[:3]),
-            remedy=(
-                "A descriptor that stays ready (end of file, an error) is reported at every turn: remove its reader or "
-                "writer and close it, or do not schedule the callback again from itself."
-            ),
+            remedy=_READY_REMEDY(),
             pid=process.pid,
         )
+
+
+def _known(count: Optional[int]) -> Slot:
+    """Return a number as the slot of a text; "an unknown number of" for None."""
+    return count if count is not None else _UNKNOWN()
 
 
 def _registered(loop: Loop, called: PythonFrame) -> bool:

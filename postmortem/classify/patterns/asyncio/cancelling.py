@@ -10,16 +10,30 @@ from __future__ import annotations
 from typing import Iterator, List, Optional, Set, Tuple
 
 from ....evidence import Loop, Process, PythonFrame, Task, Thread
+from ....findings import Template
 from ....waitgraph import Agent
-from ...facts.knowledge import in_table, is_library, is_loop_machinery, is_stdlib, own_frame, short
-from ...facts.view import View, do, label, plural
+from ...facts.clauses import named
+from ...facts.knowledge import in_table, is_library, is_loop_machinery, is_stdlib, own_frame
+from ...facts.view import View
 from ...pattern import Match
 
 _DELIVERS = (("anyio/_backends/_asyncio.py", "_deliver_cancellation"),)
-_REMEDY = (
+_REMEDY = Template(
     "Let what runs while a scope is being cancelled end by itself: give the shielded part a deadline "
     "(`move_on_after(seconds, shield=True)`), and never catch the cancellation without raising it again. Upgrade anyio, too."
 )
+_SUMMARY = Template(
+    "the event loop of {thread} never sleeps: a cancelled scope is cancelled again at every turn{where}"
+)
+_STAY = Template(": {count:n task} {count:v stay} in it, at {first}")
+_TURNS = Template(
+    "{wanted:.0%} of a core wanted by the loop's thread, {spin:.0%} of its samples turn the loop, deliver a cancellation or go "
+    "back to sleep"
+)
+_AGAIN = Template(
+    "{callback} stands in its ready queue: anyio calls it in every turn until the last task has left the scope"
+)
+_STILL = Template("task {task} still waits at {frame}")
 
 
 def undelivered(view: View, process: Process, min_cpu: float, min_spin: float) -> Iterator[Match]:
@@ -61,23 +75,20 @@ def _match(view: View, process: Process, loop: Loop, thread: Thread, spin: float
     places: List[Tuple[Task, PythonFrame]] = [(t, f) for t in left[:20] for f in t.stack if not is_library(f)]
     seen = [f for _n, frames in view.samples(thread) for f in frames if in_table(f, _DELIVERS)]
     first = own_frame(left[0].stack) if left else None
-    where = (
-        f": {plural(len(left), 'task')} {do(len(left), 'stay')} in it, at {short(first)}" if first is not None else ""
-    )
+    where = _STAY(count=len(left), first=first) if first is not None else None
     culprits = [view.culprit_of(Agent(process.pid, task=t.id), f) for t, f in places]
     culprits += [view.culprit(process, f, thread) for f in dict.fromkeys(seen)] or [
         view.culprit(process, again, thread)
     ]
     return Match(
         confidence="likely",
-        summary=f"the event loop of {label(thread)} never sleeps: a cancelled scope is cancelled again at every turn{where}",
+        summary=_SUMMARY(thread=named(thread), where=where),
         evidence=(
-            f"{view.wanted_share(thread) or 0:.0%} of a core wanted by the loop's thread, {spin:.0%} of its samples turn the "
-            "loop, deliver a cancellation or go back to sleep",
-            f"{short(again)} stands in its ready queue: anyio calls it in every turn until the last task has left the scope",
-            *(f"task {t.name or t.id} still waits at {short(f)}" for t in left[:4] for f in [own_frame(t.stack)] if f),
+            _TURNS(wanted=view.wanted_share(thread) or 0, spin=spin),
+            _AGAIN(callback=again),
+            *(_STILL(task=t.name or t.id, frame=f) for t in left[:4] for f in [own_frame(t.stack)] if f),
         ),
         culprits=tuple(dict.fromkeys(culprits)),
-        remedy=_REMEDY,
+        remedy=_REMEDY(),
         pid=process.pid,
     )

@@ -20,10 +20,11 @@ from collections import Counter
 from typing import Iterator, List, Optional, Tuple
 
 from ....evidence import Loop, Process, PythonFrame, Task, Thread
+from ....findings import Template
 from ...facts import knowledge
-from ...facts.knowledge import short
+from ...facts.clauses import named
 from ...facts.polling import pollers
-from ...facts.view import View, label, plural
+from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
@@ -54,6 +55,22 @@ FEW = 5
 #: Least share of the loop thread's samples inside a callback or step, rather than in `select`.
 MIN_INSIDE = 0.7
 
+_NO_WINDOW = Template("an observation window: do the {count} callbacks of the event loop get their turns?")
+_NO_WORK = Template("{ready} callbacks stood ready, but {share:.0%} of the samples of {thread} were no work")
+_ONLY_POLLS = Template("what stands ready in the loop of {thread} only polls")
+_WAIT = Template("{count:n callback} wait for their turn in the event loop of {thread}{at}")
+_MOSTLY_AT = Template(", most of them at {frame}")
+_QUEUE = Template("{count:n callback} stand in the ready queue of the loop of {thread}")
+_TASKS = Template("{count:n task} {count:v wait} for nothing but a turn")
+_AT_WORK = Template("the loop's thread was at work in {share:.0%} of the samples over {window:.1f} s")
+_TURN = Template(
+    "{done} of the {callbacks} callbacks of the present turn took {took:.3f} s: the whole turn takes about {turn:.2g} s, and "
+    "whoever becomes ready now waits for that long"
+)
+_LATE = Template("its first timer is {late:.2f} s late")
+_SEMAPHORE = Template("a semaphore would not help: whoever it lets through goes to the end of the same queue")
+_SPAWNED = Template("tasks and callbacks are made in numbers at {frames}")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each loop with a long ready queue: whether its callbacks do work."""
@@ -65,8 +82,7 @@ def match(view: View) -> Iterator[Answer]:
             if thread.samples:
                 yield _answer(view, process, loop, thread)
             else:
-                what = f"the {_queued(loop)} callbacks of the event loop"
-                yield CannotTell((f"an observation window: do {what} get their turns?",))
+                yield CannotTell((_NO_WINDOW(count=_queued(loop)),))
 
 
 def _queued(loop: Loop) -> int:
@@ -91,11 +107,10 @@ def _answer(view: View, process: Process, loop: Loop, thread: Thread) -> Answer:
     """Return a match if the callbacks work rather than only poll."""
     inside, places = _work(view, thread)
     if inside < MIN_INSIDE:
-        rest = f"{1 - inside:.0%} of the samples of {label(thread)} were no work"
-        return No(f"{loop.ready} callbacks stood ready, but {rest}")
+        return No(_NO_WORK(ready=str(loop.ready), share=1 - inside, thread=named(thread)))
     tasks = [t for t in process.tasks if t.loop == loop.id and t.state == "pending" and t.ready]
     if sum(len(p.tasks) for p in pollers(process)) > len(tasks) // 2 and not places:
-        return No(f"what stands ready in the loop of {label(thread)} only polls")
+        return No(_ONLY_POLLS(thread=named(thread)))
     return _match(view, process, loop, thread, tasks, inside, places)
 
 
@@ -124,26 +139,23 @@ def _match(
     places: List[PythonFrame],
 ) -> Match:
     ready, turn, late = _queued(loop), _turn_s(loop), loop.next_timer_s
-    at = f", most of them at {short(places[0])}" if places else ""
-    facts = [f"{plural(ready, 'callback')} stand in the ready queue of the loop of {label(thread)}"]
+    at = _MOSTLY_AT(frame=places[0]) if places else None
+    facts = [_QUEUE(count=ready, thread=named(thread))]
     if tasks:
-        facts.append(f"{plural(len(tasks), 'task')} {'waits' if len(tasks) == 1 else 'wait'} for nothing but a turn")
-    facts.append(f"the loop's thread was at work in {inside:.0%} of the samples over {view.window or 0:.1f} s")
+        facts.append(_TASKS(count=len(tasks)))
+    facts.append(_AT_WORK(share=inside, window=view.window or 0))
     if turn is not None and (loop.turn_done or 0) >= FEW:
-        facts.append(
-            f"{loop.turn_done} of the {loop.turn_callbacks} callbacks of the present turn took {loop.turn_s:.3f} s: "
-            f"the whole turn takes about {turn:.2g} s, and whoever becomes ready now waits for that long"
-        )
+        facts.append(_TURN(done=loop.turn_done, callbacks=loop.turn_callbacks, took=loop.turn_s, turn=turn))
     if late is not None and late < 0:
-        facts.append(f"its first timer is {-late:.2f} s late")
-    facts.append("a semaphore would not help: whoever it lets through goes to the end of the same queue")
+        facts.append(_LATE(late=-late))
+    facts.append(_SEMAPHORE())
     spawned = [f for f in loop.spawned_at if not knowledge.is_library(f)]
     if spawned:
-        facts.append(f"tasks and callbacks are made in numbers at {', '.join(map(short, spawned[:3]))}")
+        facts.append(_SPAWNED(frames=tuple(spawned[:3])))
     frames = list(dict.fromkeys([*places[:2], *_callers(view, thread, places), *spawned[:3]]))
     return Match(
         confidence="likely" if ready >= MANY_READY and _is_long(loop) else "possible",
-        summary=f"{plural(ready, 'callback')} wait for their turn in the event loop of {label(thread)}{at}",
+        summary=_WAIT(count=ready, thread=named(thread), at=at),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, frame, thread) for frame in view.loops_around(frames[:6])),
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),

@@ -19,8 +19,10 @@ from __future__ import annotations
 from typing import Iterator, List
 
 from ....evidence import Process
-from ...facts.knowledge import short
-from ...facts.view import View, do, plural
+from ....findings import Template
+from ....findings.found import Said
+from ...facts import clauses
+from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from .sharedresults import circles
 from .stucktasks import StuckTask, alike, stuck_tasks
@@ -44,6 +46,13 @@ PATTERN = Pattern(
     ),
 )
 
+_PARKED = Template(
+    "{agent} of process {pid} is parked for ever, on purpose: nobody waits for it, and its loop goes on with other things"
+)
+_AWAITS = Template("{agent} awaits {what}{at}, and nobody is left who could end that{more}")
+_LIKEWISE = Template("; {count:n other task} {count:v wait} likewise")
+_BEHIND = Template("{count:n other} {count:v wait} behind: {agents}")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield a match for each process with tasks that await an object that nothing can set."""
@@ -57,10 +66,7 @@ def match(view: View) -> Iterator[Answer]:
         if waiting and one_thing and not circles(view, process):
             yield _match(view, process, waiting)
         elif parked:
-            yield No(
-                f"{view.graph.label(parked[0].agent)} of process {process.pid} is parked for ever, on purpose: "
-                "nobody waits for it, and its loop goes on with other things"
-            )
+            yield No(_PARKED(agent=parked[0].agent, pid=process.pid))
 
 
 def _match(view: View, process: Process, waiting: List[StuckTask]) -> Match:
@@ -68,17 +74,13 @@ def _match(view: View, process: Process, waiting: List[StuckTask]) -> Match:
     waiting = sorted(waiting, key=lambda t: (t.edge.kind != "async-future", order.index(t.confidence)))
     first, others = waiting[0], len(waiting) - 1
     behind = view.graph.behind(frozenset(t.agent for t in waiting))
-    at = f" at {short(first.frame)}" if first.frame else ""
-    more = f"; {plural(others, 'other task')} {do(others, 'wait')} likewise" if others else ""
-    facts = list(view.graph.reasons(*(t.agent for t in waiting[:8])))
+    more = _LIKEWISE(count=others) if others else None
+    facts: List[Said] = list(view.graph.reasons(*(t.agent for t in waiting[:8])))
     if behind:
-        facts.append(
-            f"{plural(len(behind), 'other')} {do(len(behind), 'wait')} behind: "
-            + ", ".join(view.graph.label(agent) for agent in behind[:4])
-        )
+        facts.append(_BEHIND(count=len(behind), agents=tuple(behind[:4])))
     return Match(
         confidence=first.confidence,
-        summary=f"{view.graph.label(first.agent)} awaits {first.edge.what}{at}, and nobody is left who could end that{more}",
+        summary=_AWAITS(agent=first.agent, what=first.edge.what, at=clauses.at(first.frame), more=more),
         evidence=tuple(facts),
         culprits=tuple(dict.fromkeys(view.culprit_of(t.agent, t.frame) for t in waiting[:8] if t.frame is not None)),
         victims=tuple(view.victim_of(agent) for agent in behind),

@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import Tuple
 
 from ....evidence import Process, PythonFrame, Thread
-from ...facts.view import do, plural
+from ....findings import Template
+from ....findings.found import Said
 from .loopsteps import is_coroutine
 
+_KEPT = Template("{function} is a coroutine, and in the same step since {lasts:.1f} s: it does not await")
+_LATE = Template("the first timer of its loop is {late:.1f} s late")
+_READY = Template("{count:n callback} {count:v stand} ready meanwhile")
+_OTHERS = Template("{count:n other task} of the loop cannot run")
 
-def keeps_its_loop(process: Process, thread: Thread, function: PythonFrame) -> Tuple[str, ...]:
+
+def keeps_its_loop(process: Process, thread: Thread, function: PythonFrame) -> Tuple[Said, ...]:
     """Return the facts if a thread has run one step of this coroutine all the time and delays its loop; else ()."""
     loop = next((one for one in process.loops if one.tid == thread.tid), None)
     if (
@@ -23,13 +29,11 @@ def keeps_its_loop(process: Process, thread: Thread, function: PythonFrame) -> T
     waiting = [t for t in process.tasks if t.loop == loop.id and t.state == "pending"]
     if not late and not loop.ready:
         return ()
-    facts = [
-        f"{function.function} is a coroutine, and in the same step since {loop.callback_lasts_s:.1f} s: it does not await"
-    ]
+    facts = [_KEPT(function=function.function, lasts=loop.callback_lasts_s)]
     if late and loop.next_timer_s is not None:
-        facts.append(f"the first timer of its loop is {-loop.next_timer_s:.1f} s late")
+        facts.append(_LATE(late=-loop.next_timer_s))
     if loop.ready:
-        facts.append(f"{plural(loop.ready, 'callback')} {do(loop.ready, 'stand')} ready meanwhile")
+        facts.append(_READY(count=loop.ready))
     if waiting:
-        facts.append(f"{plural(len(waiting), 'other task')} of the loop cannot run")
+        facts.append(_OTHERS(count=len(waiting)))
     return tuple(facts)

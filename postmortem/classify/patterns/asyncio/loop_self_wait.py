@@ -22,9 +22,12 @@ from typing import FrozenSet, Iterator, Optional, Tuple
 
 from ....evidence import Loop, Process, PythonFrame, Resource, Thread
 from ....evidence.vocabulary import ResourceKind
+from ....findings import Slot, Template
+from ....findings.found import Said
 from ....waitgraph import Agent, Cycle
-from ...facts.knowledge import own_frame, short
-from ...facts.view import View, label
+from ...facts import clauses
+from ...facts.knowledge import own_frame
+from ...facts.view import View
 from ...pattern import Answer, Match, Pattern
 
 PATTERN = Pattern(
@@ -52,6 +55,18 @@ _ANY = ("0.0.0.0", "::", "[::]")  # noqa: S104 - compared with, not bound to
 #: Kinds of resources that code on the same loop might have signalled.
 _SIGNALLED: FrozenSet[ResourceKind] = frozenset(("event", "condition", "queue", "semaphore", "barrier", "future"))
 
+_BLOCKS = Template("{thread} runs an event loop and blocks it{at}: it waits for {what}, which only that loop could do")
+_AN_ANSWER = Template("an answer over {socket}")
+_WAITS = Template("{thread} waits for {what}")
+_WITHOUT_LIMIT = Template("{thread} waits for {what}, without a time limit")
+_WATCHES = Template("{thread} runs an event loop: it watches {socket}, the other end of that connection")
+_ACCEPTS = Template(
+    "{thread} runs an event loop: it accepts the connections to {address}, and nobody else has that socket{queue}"
+)
+_IN_QUEUE = Template(": {count} of them wait to be accepted")
+_STANDS_STILL = Template("{thread} is the thread of that event loop, so its ready queue stands still")
+_WORK = Template("{ready} callbacks are ready on its event loop, and it has {tasks} tasks that wait")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield a match for each loop thread that waits without a time limit for work of its own loop."""
@@ -70,18 +85,18 @@ def match(view: View) -> Iterator[Answer]:
 
 def _own_server(view: View, process: Process, loop: Loop, thread: Thread, socket: Resource) -> Iterator[Answer]:
     """Yield a match if the thread waits for the answer of a server whose connections this loop accepts or reads."""
+    who = clauses.named(thread)
     watched = [r for r in process.resources if r.id in loop.sockets]
     for other in watched:
         if _is_peer(socket, other):
-            what = f"it watches {other.description}, the other end of that connection"
+            serves = _WATCHES(thread=who, socket=other.description)
         elif other.listening and _listens_for(other, socket) and {end.pid for end in other.ends} == {process.pid}:
-            what = f"it accepts the connections to {other.local}, and nobody else has that socket"
-            what += f": {other.received} of them wait to be accepted" if other.received else ""
+            queue = _IN_QUEUE(count=other.received) if other.received else None
+            serves = _ACCEPTS(thread=who, address=other.local, queue=queue)
         else:
             continue
-        who = label(thread)
-        facts = (f"{who} waits for {socket.description}, without a time limit", f"{who} runs an event loop: {what}")
-        yield _match(view, process, thread, f"an answer over {socket.description}", facts, False)
+        facts = (_WITHOUT_LIMIT(thread=who, what=socket.description), serves)
+        yield _match(view, process, thread, _AN_ANSWER(socket=socket.description), facts, False)
         return
 
 
@@ -102,25 +117,22 @@ def _judge(view: View, process: Process, loop: Loop, thread: Thread, resource: O
     cycle = next((c for c in view.graph.cycles if agent in c.agents and _through(process, loop, c)), None)
     endless = thread.wait is not None and thread.wait.endless is True
     if cycle is not None:
-        facts = view.graph.reasons(*cycle.agents)
+        facts: Tuple[Said, ...] = view.graph.reasons(*cycle.agents)
         yield _match(
             view, process, thread, cycle.edges[cycle.agents.index(agent)].what, facts, view.graph.proves(cycle)
         )
     elif resource is not None and resource.closed and any(w.tid == thread.tid for w in resource.wakers):
         facts = (
-            f"{label(thread)} waits for {resource.description}",
+            _WAITS(thread=clauses.named(thread), what=resource.description),
             *resource.because,
-            f"{label(thread)} is the thread of that event loop, so its ready queue stands still",
+            _STANDS_STILL(thread=clauses.named(thread)),
         )
         yield _match(view, process, thread, resource.description, facts, endless)
     elif view.graph.stuck(agent) and _has_work(process, loop):
         awaited = _signalled(view, agent)
         if awaited is not None:
-            facts = (
-                *view.graph.reasons(agent),
-                f"{loop.ready or 0} callbacks are ready on its event loop, and it has "
-                f"{sum(t.loop == loop.id and t.state == 'pending' for t in process.tasks)} tasks that wait",
-            )
+            tasks = sum(t.loop == loop.id and t.state == "pending" for t in process.tasks)
+            facts = (*view.graph.reasons(agent), _WORK(ready=loop.ready or 0, tasks=tasks))
             yield _match(view, process, thread, awaited.description, facts, False)
 
 
@@ -145,14 +157,13 @@ def _has_work(process: Process, loop: Loop) -> bool:
     return bool(loop.ready) or any(t.ready or (t.wait is not None and t.wait.endless is False) for t in others)
 
 
-def _match(view: View, process: Process, thread: Thread, what: str, facts: Tuple[str, ...], proven: bool) -> Match:
+def _match(view: View, process: Process, thread: Thread, what: Slot, facts: Tuple[Said, ...], proven: bool) -> Match:
     agent = Agent(process.pid, thread.tid)
     frame: Optional[PythonFrame] = own_frame(thread.python)
-    at = f" at {short(frame)}" if frame else ""
     behind = [a for a in view.graph.behind(frozenset((agent,))) if a != agent]
     return Match(
         confidence="proven" if proven else "likely",
-        summary=f"{label(thread)} runs an event loop and blocks it{at}: it waits for {what}, which only that loop could do",
+        summary=_BLOCKS(thread=clauses.named(thread), at=clauses.at(frame), what=what),
         evidence=facts,
         culprits=(view.culprit_of(agent, frame),) if frame else (),
         victims=tuple(view.victim_of(a) for a in behind[:50]),

@@ -5,15 +5,20 @@ from __future__ import annotations
 from typing import List, Optional, Set
 
 from ....evidence import Process
+from ....findings import Template
 from ....waitgraph import Agent
-from ...facts.knowledge import short
-from ...facts.view import View, do, plural
+from ...facts import clauses
+from ...facts.view import View
 from ...pattern import Match
 from .stucktasks import StuckTask, stuck_tasks
 
-AWAITS_REMEDY = (
+AWAITS_REMEDY = Template(
     "Break the circle of awaits: let one of these tasks not await the next one, but hand it what it needs; where tasks stand for "
     "things that depend on each other, look for a circle among them before awaiting any."
+)
+_CIRCLE = Template("{count:n task} {count:v wait} for each other's results in a circle: {agents: → } → back")
+_AWAITS = Template(
+    "{waiter}{at} awaits {what}, which a callback of {after} was handed, to be called when that task ends"
 )
 
 
@@ -43,18 +48,16 @@ def _called_by(view: View, waiter: StuckTask) -> Optional[Agent]:
 
 def circle_of(view: View, process: Process, circle: List[StuckTask]) -> Match:
     """Return the match of a cycle in which each task awaits a future that is set when the next one ends."""
-    label, order = view.graph.label, ("possible", "likely", "proven")
+    order = ("possible", "likely", "proven")
     agents = [t.agent for t in circle]
     facts = [
-        f"{label(t.agent)}{f' at {short(t.frame)}' if t.frame else ''} awaits {t.edge.what}, which a callback of "
-        f"{label(after)} was handed, to be called when that task ends"
+        _AWAITS(waiter=t.agent, at=clauses.at(t.frame), what=t.edge.what, after=after)
         for t, after in zip(circle, [*agents[1:], agents[0]])
     ]
     return Match(
         confidence=min((t.confidence for t in circle), key=order.index),
-        remedy=AWAITS_REMEDY,
-        summary=f"{plural(len(circle), 'task')} {do(len(circle), 'wait')} for each other's results in a circle: "
-        f"{' → '.join(label(a) for a in agents[:6])} → back",
+        remedy=AWAITS_REMEDY(),
+        summary=_CIRCLE(count=len(circle), agents=tuple(agents[:6])),
         evidence=(*facts, *view.graph.reasons(*agents)),
         culprits=tuple(dict.fromkeys(view.culprit_of(t.agent, t.frame) for t in circle if t.frame is not None)),
         victims=tuple(view.victim_of(agent) for agent in view.graph.behind(frozenset(agents))),

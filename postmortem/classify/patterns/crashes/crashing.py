@@ -11,11 +11,12 @@ import signal
 from typing import Iterator, List, NamedTuple, Optional, Tuple
 
 from ....evidence import Crash, NativeFrame, Process, PythonFrame, Thread
-from ....findings import Culprit
+from ....findings import Culprit, Slot, Template, Text, ThreadName
+from ....findings.found import Said
 from ....signalnames import signal_name
-from ...facts import native
+from ...facts import clauses, native
 from ...facts.knowledge import is_library, own_frame
-from ...facts.view import View, label
+from ...facts.view import View
 
 #: Signals of an instruction that failed. SIGTRAP: `int3`, which compilers emit where code must not continue; SIGSYS: a system
 #: call refused by a filter.
@@ -49,6 +50,19 @@ _LEAVING = re.compile(
     r"(_PyEvalFrameClearAndPop|clear_thread_frame|_PyEval_FrameClearAndPop|_PyFrame_Clear\w*|frame_dealloc)"
 )
 
+_THREAD_UNKNOWN = Template("thread ?")
+_CODE = Template(" ({code})")
+_PLACE = Template("{function} of {module}")
+_IN_NO_FILE = Template("code that lies in no file")
+_LED_THERE = Template("native code that led there: {calls}")
+_WHICH_MEANS = Template("which means that {meaning}")
+_COLLECTED = Template(
+    "it was collecting garbage: the collector visits every object, so the line is where the damage was met, and seldom where "
+    "it was done"
+)
+_RETURNED = Template("a function that this line called was returning, and gave back what its variables held")
+_WITHOUT_GIL = Template("it ran code of the interpreter without holding the GIL, which is for those alone that hold it")
+
 
 class Crashed(NamedTuple):
     """A process that crashed, with the thread that received the signal."""
@@ -58,14 +72,21 @@ class Crashed(NamedTuple):
     thread: Optional[Thread]  # the thread that received the signal
 
     @property
-    def who(self) -> str:
-        """Return the thread's name for the reader."""
-        return label(self.thread) if self.thread is not None else f"thread {self.crash.tid or '?'}"
+    def who(self) -> Slot:
+        """Return the thread as the slot of a text, also if the evidence does not have it."""
+        if self.thread is not None:
+            return clauses.named(self.thread)
+        return ThreadName(self.crash.tid) if self.crash.tid else _THREAD_UNKNOWN()
 
     @property
     def signal(self) -> str:
         """Return the signal's name."""
         return signal_name(self.crash.signal)
+
+    @property
+    def code(self) -> Optional[Text]:
+        """Return " (SEGV_MAPERR)", to follow the signal's name; None if it is not known."""
+        return _CODE(code=self.crash.code_name) if self.crash.code_name else None
 
     @property
     def below(self) -> Tuple[PythonFrame, ...]:
@@ -78,15 +99,6 @@ class Crashed(NamedTuple):
         """Return the native frames at and below the fault, most recent call first."""
         stack = self.thread.stack if self.thread is not None else ()
         return [f for f in stack[self.crash.frame or 0 :] if isinstance(f, NativeFrame)]
-
-    @property
-    def sender_name(self) -> str:
-        """Return the name of the process that sent the signal, for the reader."""
-        pid = self.crash.sender_pid
-        if pid == 0:
-            return "a process outside of its container"
-        user = f" (user {self.crash.sender_uid})" if self.crash.sender_uid is not None else ""
-        return f"its parent, process {pid}{user}," if pid == self.process.ppid else f"process {pid}{user}"
 
 
 def crashes(view: View) -> Iterator[Crashed]:
@@ -211,20 +223,14 @@ def _above_python(found: Crashed) -> List[NativeFrame]:
 # ---------------------------------------------------------------------- the place
 
 
-def place(crash: Crash) -> Optional[str]:
+def place(crash: Crash) -> Optional[Said]:
     """Return the place of the fault: ``strlen of libc.so.6``; None if unknown."""
     if crash.pc is None:
         return None
     module = crash.module.rsplit("/", 1)[-1] if crash.module else None
-    known = f"{crash.function} of {module}" if crash.function and module else crash.function or module
-    return known or "code that lies in no file"
-
-
-def instruction(crash: Crash) -> Optional[str]:
-    """Return the place with its instruction: ``strlen of libc.so.6 (`mov (%rdi),%rax`)``; None if the place is unknown."""
-    text = f" (`{crash.instruction}`)" if crash.instruction else ""
-    known = place(crash)
-    return None if known is None else f"{known}{text}"
+    if crash.function and module:
+        return _PLACE(function=crash.function, module=module)
+    return crash.function or module or _IN_NO_FILE()
 
 
 def lines(view: View, found: Crashed, frames: Optional[Tuple[PythonFrame, ...]] = None) -> Tuple[Culprit, ...]:
@@ -273,15 +279,21 @@ def without_gil(found: Crashed) -> bool:
     return found.crash.holds_gil is False and any(native.is_interpreter(f) for f in found.natives[:2])
 
 
-def whereabouts(found: Crashed) -> str:
-    """Return a sentence on what the thread did at the fault, if it limits how far the place is to be trusted; else ""."""
+def led_there(found: Crashed) -> Tuple[Text, ...]:
+    """Return the fact which calls of extensions led to the fault; () if there were none."""
+    calls = native.led_there(found.natives)
+    return (_LED_THERE(calls=calls),) if calls is not None else ()
+
+
+def which_means(meaning: Optional[Text]) -> Tuple[Text, ...]:
+    """Return the fact what a message means, to follow the message; () if that is unknown."""
+    return (_WHICH_MEANS(meaning=meaning),) if meaning is not None else ()
+
+
+def whereabouts(found: Crashed) -> Tuple[Text, ...]:
+    """Return what the thread did at the fault, if it limits how far the place is to be trusted; else ()."""
     if found.thread is not None and found.thread.gc:
-        return (
-            "it was collecting garbage: the collector visits every object, so the line is where the damage was met, and "
-            "seldom where it was done"
-        )
+        return (_COLLECTED(),)
     if found.below and any(f.function and _LEAVING.match(f.function) for f in _above_python(found)):
-        return "a function that this line called was returning, and gave back what its variables held"
-    if without_gil(found):
-        return "it ran code of the interpreter without holding the GIL, which is for those alone that hold it"
-    return ""
+        return (_RETURNED(),)
+    return (_WITHOUT_GIL(),) if without_gil(found) else ()

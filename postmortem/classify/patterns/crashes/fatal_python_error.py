@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from typing import Iterator, Optional
 
-from ...facts import native
-from ...facts.knowledge import own_frame, short
+from ....findings import Template, Text
+from ...facts import clauses
+from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import ANYTHING, Answer, Match, Pattern
-from .crashing import Crashed, crashes, gave_up_unnamed, kind, lines, said, whereabouts
+from .crashing import Crashed, crashes, gave_up_unnamed, kind, led_there, lines, said, whereabouts, which_means
 from .fatalwords import Meaning, meaning
 
 PATTERN = Pattern(
@@ -43,6 +44,23 @@ PATTERN = Pattern(
     ),
 )
 
+_SUMMARY = Template("the interpreter gave up in {thread}{at}{meaning}{message}")
+_MEANING = Template(": {meaning}")
+_IN_BRACKETS = Template(" ({message})")
+_UNREAD = Template(", its message could not be read")
+_MESSAGE = Template('"Fatal Python error: {function}{message}"')
+_IN_FUNCTION = Template("{name}: ")
+_SAID = Template("it said: {message}{basis}")
+_BY_ITS_STACK = Template(" (found by the texts that its stack points to)")
+_CALLED_ABORT = Template("the interpreter called abort(), and no Python code had asked for it; stderr has the message")
+_BELOW_ABORT = Template(
+    "its function for fatal errors stands below abort() on the thread's stack; stderr has the message"
+)
+_HELD_GIL = Template("{thread} held the GIL")
+_HELD_NO_GIL = Template("{thread} did not hold the GIL")
+_NO_PYTHON = Template("{thread} has no Python frame: it was started by native code, or its state was being taken down")
+_DEEP = Template("its stack has {depth} Python frames: {names: → }, {times} times")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield a match for each crash by Py_FatalError."""
@@ -55,15 +73,16 @@ def _match(view: View, found: Crashed) -> Match:
     crash = found.crash
     own = own_frame(found.below)
     known = meaning(crash.python_error_function, crash.python_error) if crash.python_error is not None else None
-    function = f"{crash.python_error_function}: " if crash.python_error_function else ""
-    words = f'"Fatal Python error: {function}{said(crash.python_error)}"' if crash.python_error is not None else None
-    at = f" at {short(own)}" if own else ""
+    message = _message(found)
     return Match(
-        confidence="likely" if words is None and gave_up_unnamed(found) else "proven",
-        summary=f"the interpreter gave up in {found.who}{at}"
-        + (f": {known.words}" if known else "")
-        + (f" ({words})" if words else ", its message could not be read"),
-        evidence=tuple(_facts(found, words, known)),
+        confidence="likely" if message is None and gave_up_unnamed(found) else "proven",
+        summary=_SUMMARY(
+            thread=found.who,
+            at=clauses.at(own),
+            meaning=_MEANING(meaning=known.words) if known else None,
+            message=_IN_BRACKETS(message=message) if message else _UNREAD(),
+        ),
+        evidence=tuple(_facts(found, message, known)),
         culprits=lines(view, found),
         remedy=known.remedy if known else None,
         because_of=("heap-corruption",),
@@ -71,27 +90,29 @@ def _match(view: View, found: Crashed) -> Match:
     )
 
 
-def _facts(found: Crashed, words: Optional[str], known: Optional[Meaning]) -> Iterator[str]:
+def _message(found: Crashed) -> Optional[Text]:
+    """Return the message as the interpreter prints it; None if it could not be read."""
     crash = found.crash
-    if words is not None:
-        by = "" if crash.python_error_basis == "recorded" else " (found by the texts that its stack points to)"
-        yield f"it said: {words}{by}"
-    elif gave_up_unnamed(found):
-        yield "the interpreter called abort(), and no Python code had asked for it; stderr has the message"
+    if crash.python_error is None:
+        return None
+    function = _IN_FUNCTION(name=crash.python_error_function) if crash.python_error_function else None
+    return _MESSAGE(function=function, message=said(crash.python_error))
+
+
+def _facts(found: Crashed, message: Optional[Text], known: Optional[Meaning]) -> Iterator[Text]:
+    crash = found.crash
+    if message is not None:
+        yield _SAID(message=message, basis=None if crash.python_error_basis == "recorded" else _BY_ITS_STACK())
     else:
-        yield "its function for fatal errors stands below abort() on the thread's stack; stderr has the message"
-    if known is not None:
-        yield f"which means that {known.words}"
+        yield _CALLED_ABORT() if gave_up_unnamed(found) else _BELOW_ABORT()
+    yield from which_means(known.words if known else None)
     if crash.holds_gil is not None:
-        yield f"{found.who} {'held' if crash.holds_gil else 'did not hold'} the GIL"
-    calls = native.led_there(found.natives)
-    if calls is not None:
-        yield f"native code that led there: {calls}"
+        yield (_HELD_GIL if crash.holds_gil else _HELD_NO_GIL)(thread=found.who)
+    yield from led_there(found)
     if not found.below:
-        yield f"{found.who} has no Python frame: it was started by native code, or its state was being taken down"
+        yield _NO_PYTHON(thread=found.who)
     recursion = found.thread.recursion if found.thread is not None else None
     if recursion is not None and recursion.cycle:
-        names = " → ".join(dict.fromkeys(f.function for f in reversed(recursion.cycle)))
-        yield f"its stack has {recursion.depth} Python frames: {names}, {recursion.times} times"
-    if whereabouts(found):
-        yield whereabouts(found)
+        names = tuple(dict.fromkeys(f.function for f in reversed(recursion.cycle)))
+        yield _DEEP(depth=recursion.depth, names=names, times=recursion.times)
+    yield from whereabouts(found)

@@ -9,82 +9,94 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, Optional, Tuple
 
+from ....findings import Template, Text
+
 
 class Meaning(NamedTuple):
     """The meaning of a message, and its remedy."""
 
-    words: str
-    remedy: str
+    words: Text
+    remedy: Text
 
 
-_GIL = (
+_GIL = Template(
     "Hold the GIL around every call of Python's C API: ctypes.PyDLL or ctypes.pythonapi in place of ctypes.CDLL, "
     "PyGILState_Ensure and PyGILState_Release around it in a thread of native code."
 )
-_REFCOUNT = (
+_REFCOUNT = Template(
     "Look for a Py_DECREF too many, or a Py_INCREF that is missing, in native code (and in ctypes' py_object): "
     "borrowed references are not yours to give back."
 )
-_STATES = (
+_STATES = Template(
     "Pair the calls that save and restore a thread state (PyEval_SaveThread and PyEval_RestoreThread, "
     "PyGILState_Ensure and PyGILState_Release), each in the same thread."
 )
 
-_TABLE: Tuple[Tuple[str, str, str], ...] = (
+_TABLE: Tuple[Tuple[str, Template, Template], ...] = (
     # Objects/obmalloc.c, _PyMem_DebugCheckGIL
     (r"memory allocator called without holding the GIL",
-     "memory of Python's was asked for by a thread that did not hold the GIL", _GIL),
+     Template("memory of Python's was asked for by a thread that did not hold the GIL"),
+     _GIL),
     # Python/pystate.c, ensure_tstate_not_NULL, PyThreadState_Get ("no current thread" in 3.8); Python/ceval.c
     (r"must be called with (the GIL held|an active thread state)|no current thread|Python API called without"
      r"|(PyThreadState_Get|PyEval_SaveThread|_PyThreadState_GET).*NULL tstate",
-     "a function of Python's C API was called by a thread that did not hold the GIL, the interpreter lock", _GIL),
+     Template("a function of Python's C API was called by a thread that did not hold the GIL, the interpreter lock"),
+     _GIL),
     # Python/ceval.c: PyEval_RestoreThread, PyEval_AcquireThread; Python/ceval_gil.c; Python/pystate.c
     (r"NULL tstate|tstate mix-up|orphan tstate|GIL is not locked|wrong thread state|non-NULL old thread state"
      r"|not attached|already attached|new thread state",
-     "thread states were saved and restored out of order", _STATES),
+     Template("thread states were saved and restored out of order"),
+     _STATES),
     # Python/pystate.c: PyGILState_Release, tstate_delete_common
     (r"auto-releasing thread-state|must be current when releasing|still current|This thread state|invalid tstate",
-     "a thread state was given back by a thread that did not have it", _STATES),
+     Template("a thread state was given back by a thread that did not have it"),
+     _STATES),
     # Python/pylifecycle.c: Py_EndInterpreter; Python/pystate.c: PyInterpreterState_Delete
     (r"not the last thread|thread is not current|thread still has a frame|remaining (threads|subinterpreters)",
-     "a sub-interpreter was ended while something still ran in it",
-     "Join the threads of a sub-interpreter before it is ended."),
+     Template("a sub-interpreter was ended while something still ran in it"),
+     Template("Join the threads of a sub-interpreter before it is ended.")),
     # Objects/object.c none_dealloc ("deallocating None"), boolobject.c, longobject.c: up to 3.11; later for debug builds
     (r"deallocating (None|True|False|NotImplemented|Ellipsis|small int|immortal)|none_dealloc|immortal",
-     "an object that lives for ever was given back more often than it was taken", _REFCOUNT),
+     Template("an object that lives for ever was given back more often than it was taken"),
+     _REFCOUNT),
     # Include/object.h, _Py_NegativeRefcount; Objects/object.c, _PyObject_AssertFailed
-    (r"negative ref ?count|_PyObject_AssertFailed|refcnt", "an object was given back more often than it was taken", _REFCOUNT),
+    (r"negative ref ?count|_PyObject_AssertFailed|refcnt",
+     Template("an object was given back more often than it was taken"),
+     _REFCOUNT),
     # Modules/gcmodule.c, Objects/object.c: PyObject_GC_Track
-    (r"already tracked|not tracked|object is .*tracked", "native code told the garbage collector twice of one object",
-     "Call PyObject_GC_Track once for each object, after its fields are set."),
+    (r"already tracked|not tracked|object is .*tracked",
+     Template("native code told the garbage collector twice of one object"),
+     Template("Call PyObject_GC_Track once for each object, after its fields are set.")),
     # Objects/call.c, _Py_CheckFunctionResult, and its like for slots: fatal in debug builds
     (r"without setting an exception|with an (error|exception) set|returned NULL|returned a result with",
-     "a native function failed without an exception, or gave a result together with one",
-     "Let the native function return NULL if, and only if, it has set an exception."),
+     Template("a native function failed without an exception, or gave a result together with one"),
+     Template("Let the native function return NULL if, and only if, it has set an exception.")),
     # Python/ceval.c, _Py_CheckRecursiveCall: 3.8 to 3.11 (fifty calls above the limit while RecursionError is handled), 3.12
     (r"Cannot recover from (Python )?stack overflow",
-     "the recursion limit was passed, RecursionError was caught, and the code that caught it went on to recurse: fifty calls "
-     "beyond the limit the interpreter gives up",
-     "Do not catch RecursionError (nor with `except Exception` or a bare `except`) inside of the recursion; end the "
-     "recursion, or walk the data in a loop."),
+     Template("the recursion limit was passed, RecursionError was caught, and the code that caught it went on to recurse: fifty "
+              "calls beyond the limit the interpreter gives up"),
+     Template("Do not catch RecursionError (nor with `except Exception` or a bare `except`) inside of the recursion; end the "
+              "recursion, or walk the data in a loop.")),
     # Python/ceval.c, 3.14: the stack itself is nearly used up
-    (r"Unrecoverable stack overflow", "the recursion went on when the thread's stack was used up, but for a last reserve",
-     "End the recursion: walk the data in a loop, with a list of what is still to be done."),
+    (r"Unrecoverable stack overflow",
+     Template("the recursion went on when the thread's stack was used up, but for a last reserve"),
+     Template("End the recursion: walk the data in a loop, with a list of what is still to be done.")),
     # Modules/_io/bufferedio.c, _enter_buffered_busy
     (r"could not acquire lock for .* at interpreter shutdown",
-     "the interpreter was about to end and wanted to flush a stream whose lock a daemon thread had taken along",
-     "Join threads that print before the program ends, in place of making them daemons."),
+     Template("the interpreter was about to end and wanted to flush a stream whose lock a daemon thread had taken along"),
+     Template("Join threads that print before the program ends, in place of making them daemons.")),
     # Python/pylifecycle.c, Python/initconfig.c, Modules/getpath
     (r"^init_|^_PyPathConfig|failed to (get|initialize|import)|unable to|can't initialize|random numbers|Py_Initialize",
-     "the interpreter could not start: it did not find its own library, or not in a shape that it can use",
-     "Look at PYTHONHOME and PYTHONPATH, and at the installation of the interpreter."),
+     Template("the interpreter could not start: it did not find its own library, or not in a shape that it can use"),
+     Template("Look at PYTHONHOME and PYTHONPATH, and at the installation of the interpreter.")),
     # Python/lock.c, Python/thread_pthread.h
     (r"unlocking mutex|PyMUTEX|PyCOND|lock(s)? after fork|mutex",
-     "a lock inside the interpreter was released by somebody that did not have it, or could not be used",
-     "Look for native code that releases locks twice, or that forks with other threads running."),
+     Template("a lock inside the interpreter was released by somebody that did not have it, or could not be used"),
+     Template("Look for native code that releases locks twice, or that forks with other threads running.")),
     # Objects/unicodeobject.c
-    (r"intern", "the interpreter's table of texts was damaged",
-     "Look for native code that changes texts in place, or frees them too often."),
+    (r"intern",
+     Template("the interpreter's table of texts was damaged"),
+     Template("Look for native code that changes texts in place, or frees them too often.")),
 )  # fmt: skip
 
 
@@ -93,5 +105,5 @@ def meaning(function: Optional[str], message: str) -> Optional[Meaning]:
     said = f"{function}: {message}" if function else message
     for pattern, words, remedy in _TABLE:
         if re.search(pattern, said):
-            return Meaning(words, remedy)
+            return Meaning(words(), remedy())
     return None

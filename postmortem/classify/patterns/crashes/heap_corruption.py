@@ -16,13 +16,14 @@ fault.
 from __future__ import annotations
 
 import re
-from typing import Iterator
+from typing import Iterator, Optional
 
-from ...facts import native
-from ...facts.knowledge import own_frame, short
+from ....findings import Template, Text
+from ...facts import clauses, native
+from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import ANYTHING, Answer, Match, No, Pattern
-from .crashing import Crashed, crashes, kind, lines, said, whereabouts
+from .crashing import Crashed, crashes, kind, lines, said, whereabouts, which_means
 
 PATTERN = Pattern(
     id="heap-corruption",
@@ -47,18 +48,30 @@ PATTERN = Pattern(
 
 #: The meaning of each message. glibc 2.17 to 2.41, malloc/malloc.c; CPython 3.8 to 3.15, Objects/obmalloc.c.
 _MEANS = (
-    (r"double free", "a block was freed that was free already"),
-    (r"^(free|munmap_chunk)\(\): invalid (pointer|size)", "something was freed that malloc never gave, or whose head is damaged"),
-    (r"^realloc\(\): invalid pointer", "something was to grow that malloc never gave"),
+    (r"double free", Template("a block was freed that was free already")),
+    (r"^(free|munmap_chunk)\(\): invalid (pointer|size)",
+     Template("something was freed that malloc never gave, or whose head is damaged")),
+    (r"^realloc\(\): invalid pointer", Template("something was to grow that malloc never gave")),
     (r"invalid next size|corrupted size|corrupted top size|malloc assertion failure in sysmalloc|sysmalloc: Assert"
-     r"|^malloc\(\): invalid size", "the record behind or in front of a block was overwritten: writing went beyond its end"),
-    (r"unaligned|corrupted (double-linked|unsorted)|tcache|fastbin|chunk", "a freed block was written to"),
-    (r"bad trailing pad byte", "the bytes behind a block were overwritten: writing went beyond its end"),
-    (r"bad leading pad byte", "the bytes in front of a block were overwritten, or it was freed with another address"),
-    (r"bad ID", "a block was taken from one of Python's allocators and given back to another one"),
+     r"|^malloc\(\): invalid size",
+     Template("the record behind or in front of a block was overwritten: writing went beyond its end")),
+    (r"unaligned|corrupted (double-linked|unsorted)|tcache|fastbin|chunk", Template("a freed block was written to")),
+    (r"bad trailing pad byte", Template("the bytes behind a block were overwritten: writing went beyond its end")),
+    (r"bad leading pad byte", Template("the bytes in front of a block were overwritten, or it was freed with another address")),
+    (r"bad ID", Template("a block was taken from one of Python's allocators and given back to another one")),
 )  # fmt: skip
 #: Messages about the very block that is being freed, so that the damage is not older.
 _AT_ONCE = re.compile(r"double free|invalid pointer|bad ID|bad (leading|trailing) pad")
+
+_NOT_OF_ALLOCATOR = Template('what the C library said is not of its allocator: "{message}"')
+_SUMMARY = Template('{allocator} found its memory damaged{at}: "{message}"{meaning}')
+_OF_LIBC = Template("the C library's allocator")
+_OF_PYTHON = Template("Python's debug allocator")
+_IN_BRACKETS = Template(" ({meaning})")
+_SAID = Template('{allocator} said before it ended the process: "{message}"')
+_BY_THE_STACK = Template("the message was found by the texts that the thread's stack points to")
+_CALLED_BY = Template("native code that called the allocator: {calls}")
+_OLDER = Template("the damage is older than this call: whoever called the allocator next was bound to meet it")
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -68,29 +81,36 @@ def match(view: View) -> Iterator[Answer]:
         if what == "allocator":
             yield _match(view, found)
         elif what in ("assertion", "smashed"):
-            yield No(f'what the C library said is not of its allocator: "{found.crash.message}"')
+            yield No(_NOT_OF_ALLOCATOR(message=found.crash.message))
 
 
 def _match(view: View, found: Crashed) -> Match:
     crash = found.crash
-    text = crash.message if crash.message is not None else said(crash.python_error or "")
-    who = "the C library's allocator" if crash.message is not None else "Python's debug allocator"
-    means = next((meaning for pattern, meaning in _MEANS if re.search(pattern, text)), None)
-    own = own_frame(found.below)
-    at = f" at {short(own)}" if own else ""
-    facts = [f'{who} said before it ended the process: "{text}"', *([f"which means that {means}"] if means else [])]
-    if crash.python_error_basis == "inferred" and crash.message is None:
-        facts.append("the message was found by the texts that the thread's stack points to")
-    calls = native.led_there(found.natives)
-    if calls is not None:
-        facts.append(f"native code that called the allocator: {calls}")
-    facts += [whereabouts(found)] if whereabouts(found) else []
-    if not _AT_ONCE.search(text):
-        facts.append("the damage is older than this call: whoever called the allocator next was bound to meet it")
+    message = crash.message if crash.message is not None else said(crash.python_error or "")
+    allocator = _OF_LIBC() if crash.message is not None else _OF_PYTHON()
+    meaning = next((means() for pattern, means in _MEANS if re.search(pattern, message)), None)
     return Match(
         confidence="proven",
-        summary=f'{who} found its memory damaged{at}: "{text}"' + (f" ({means})" if means else ""),
-        evidence=tuple(facts),
+        summary=_SUMMARY(
+            allocator=allocator,
+            at=clauses.at(own_frame(found.below)),
+            message=message,
+            meaning=_IN_BRACKETS(meaning=meaning) if meaning else None,
+        ),
+        evidence=(_SAID(allocator=allocator, message=message), *_facts(found, message, meaning)),
         culprits=lines(view, found),
         pid=found.process.pid,
     )
+
+
+def _facts(found: Crashed, message: str, meaning: Optional[Text]) -> Iterator[Text]:
+    """Yield what is known beside the message."""
+    yield from which_means(meaning)
+    if found.crash.python_error_basis == "inferred" and found.crash.message is None:
+        yield _BY_THE_STACK()
+    calls = native.led_there(found.natives)
+    if calls is not None:
+        yield _CALLED_BY(calls=calls)
+    yield from whereabouts(found)
+    if not _AT_ONCE.search(message):
+        yield _OLDER()

@@ -14,12 +14,13 @@ that moment is diagnosed like a hang; a finding about that comes before this one
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional, Tuple
+from typing import Iterator, List, NamedTuple, Optional, Tuple
 
 from ....evidence import PythonFrame, Thread
-from ....findings import Culprit
-from ...facts.knowledge import own_frame, short
-from ...facts.view import View, label
+from ....findings import Culprit, Template, Text
+from ...facts import clauses
+from ...facts.knowledge import own_frame
+from ...facts.view import View
 from ...pattern import ANYTHING, Answer, CannotTell, Match, No, Pattern
 from .crashing import Crashed, crashes, interrupted, kind, lines, raises
 
@@ -39,6 +40,32 @@ PATTERN = Pattern(
     references=("https://man7.org/linux/man-pages/man7/signal.7.html",),
 )
 
+_ENDED_ITSELF = Template("{thread} ended its process itself, with {signal}{at}")
+_WHO_SENT = Template("who sent {signal}: a core of the kernel's tells (ulimit -c unlimited)")
+_SUMMARY = Template("{sender}{pause} ended process {pid} with {signal}{main}")
+_MAIN_AT = Template("; {thread} was at {frame}")
+_SOMEBODY = Template("somebody (a handler such as faulthandler's raised the signal anew, which hides who)")
+_KERNEL = Template("the kernel (a terminal's quit key, or a limit on its resources)")
+_OUTSIDER = Template("a process outside of its container")
+_PARENT = Template("its parent, process {pid}{user}")
+_PROCESS = Template("process {pid}{user}")
+_USER = Template(" (user {uid})")
+_HANDLER = Template("a signal handler of the program's own, called while {thread} did something else")
+_OWN_THREAD = Template("its own {thread}")
+_ANOTHER_THREAD = Template("another thread of the program")
+_SENT = Template("{signal}{code} was sent by {sender}; {thread} got it")
+_WAITED = Template("{thread} waited: {what}")
+_COMPUTED = Template("{thread} was in no other system call: it was computing")
+_ONE_MOMENT = Template("it is one moment only: whether it was stuck there or passed by, a core does not tell")
+
+
+class Sender(NamedTuple):
+    """Whoever sent the signal."""
+
+    words: Text
+    sure: bool
+    pause: bool = False  # its words end with an inserted clause, so that a comma follows in the middle of a sentence
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each crash: a match if a signal was sent."""
@@ -47,42 +74,58 @@ def match(view: View) -> Iterator[Answer]:
         if what in ("outside", "inside", "hidden"):
             yield _match(view, found, what)
         elif what == "itself":
-            own = own_frame(found.below)
-            yield No(f"{found.who} ended its process itself, with {found.signal}{f' at {short(own)}' if own else ''}")
+            yield No(_ENDED_ITSELF(thread=found.who, signal=found.signal, at=clauses.at(own_frame(found.below))))
         elif what is None:
-            yield CannotTell((f"who sent {found.signal}: a core of the kernel's tells (ulimit -c unlimited)",))
+            yield CannotTell((_WHO_SENT(signal=found.signal),))
 
 
 def _match(view: View, found: Crashed, what: str) -> Match:
     main = view.main(found.process) or found.thread
-    who, sure = _who(found, what)
+    sender = _sender(found, what)
     frame = own_frame(_frames(main)) if main is not None else None
-    at = f"; {label(main)} was at {short(frame)}" if main is not None and frame is not None else ""
     return Match(
-        confidence="proven" if sure else "likely",
-        summary=f"{who} ended process {found.process.pid} with {found.signal}{at}",
-        evidence=tuple(_facts(found, who, main)),
+        confidence="proven" if sender.sure else "likely",
+        summary=_SUMMARY(
+            sender=sender.words,
+            pause="," if sender.pause else None,
+            pid=found.process.pid,
+            signal=found.signal,
+            main=_MAIN_AT(thread=clauses.named(main), frame=frame) if main is not None and frame is not None else None,
+        ),
+        evidence=tuple(_facts(found, sender, main)),
         culprits=tuple(dict.fromkeys(c for t in _looked_at(view, found, main) for c in _lines(view, found, t))),
         because_of=ANYTHING,
         pid=found.process.pid,
     )
 
 
-def _who(found: Crashed, what: str) -> Tuple[str, bool]:
-    """Return the sender of the signal, for the reader, and whether it is certain."""
+def _sender(found: Crashed, what: str) -> Sender:
+    """Return the sender of the signal."""
     if what == "hidden":
-        return "somebody (a handler such as faulthandler's raised the signal anew, which hides who)", False
+        return Sender(_SOMEBODY(), sure=False)
     if found.crash.code_name == "SI_KERNEL":
-        return "the kernel (a terminal's quit key, or a limit on its resources)", True
+        return Sender(_KERNEL(), sure=True)
     if what == "outside":
-        return found.sender_name, True
+        return _sending_process(found)
     if found.thread is not None and interrupted(found.thread):
-        return f"a signal handler of the program's own, called while {found.who} did something else,", False
-    sender = _sender(found)
-    return (f"its own {label(sender)}", True) if sender is not None else ("another thread of the program", False)
+        return Sender(_HANDLER(thread=found.who), sure=False, pause=True)
+    thread = _sending_thread(found)
+    if thread is not None:
+        return Sender(_OWN_THREAD(thread=clauses.named(thread)), sure=True)
+    return Sender(_ANOTHER_THREAD(), sure=False)
 
 
-def _sender(found: Crashed) -> Optional[Thread]:
+def _sending_process(found: Crashed) -> Sender:
+    """Return the other process that sent the signal."""
+    pid, uid = found.crash.sender_pid, found.crash.sender_uid
+    if pid == 0:
+        return Sender(_OUTSIDER(), sure=True)
+    user = _USER(uid=uid) if uid is not None else None
+    parent = pid == found.process.ppid
+    return Sender((_PARENT if parent else _PROCESS)(pid=pid, user=user), sure=True, pause=parent)
+
+
+def _sending_thread(found: Crashed) -> Optional[Thread]:
     """Return another thread of the process that is sending a signal; None if there is none."""
     return next((t for t in found.process.threads if t is not found.thread and raises(t)), None)
 
@@ -113,14 +156,13 @@ def _lines(view: View, found: Crashed, thread: Thread) -> Iterator[Culprit]:
             yield view.culprit(found.process, frame, thread, task.name)
 
 
-def _facts(found: Crashed, who: str, main: Optional[Thread]) -> Iterator[str]:
-    code = f" ({found.crash.code_name})" if found.crash.code_name else ""
-    yield f"{found.signal}{code} was sent by {who.rstrip(',')}; {found.who} got it"
+def _facts(found: Crashed, sender: Sender, main: Optional[Thread]) -> Iterator[Text]:
+    yield _SENT(signal=found.signal, code=found.code, sender=sender.words, thread=found.who)
     if main is None:
         return
     if main.wait is not None and not raises(main):
         what = main.wait.phrase or main.wait.syscall or main.wait.kind
-        yield f"{label(main)} waited: {what}"
+        yield _WAITED(thread=clauses.named(main), what=what)
     elif main.wait is None or main is found.thread:
-        yield f"{label(main)} was in no other system call: it was computing"
-    yield "it is one moment only: whether it was stuck there or passed by, a core does not tell"
+        yield _COMPUTED(thread=clauses.named(main))
+    yield _ONE_MOMENT()

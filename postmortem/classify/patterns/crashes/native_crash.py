@@ -19,11 +19,11 @@ from __future__ import annotations
 import signal
 from typing import Iterator, Optional
 
-from ...facts import native
-from ...facts.knowledge import own_frame, short
+from ....findings import Template, Text
+from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import ANYTHING, Answer, CannotTell, Match, No, Pattern
-from .crashing import Crashed, crashes, instruction, kind, lines, place, whereabouts
+from .crashing import Crashed, crashes, kind, led_there, lines, place, whereabouts
 from .faults import address_of, advice
 
 PATTERN = Pattern(
@@ -47,6 +47,31 @@ PATTERN = Pattern(
     ),
 )
 
+_HARD = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
+
+_ONLY_SENT = Template("{signal} was sent, no instruction of {thread} caused it")
+_SIGINFO = Template("the siginfo of the core: why {thread} got {signal}")
+_FAULT = Template("{thread} was ended by {signal} in {place}{called}: {failure}")
+_UNKNOWN_PLACE = Template("code that is not known")
+_CALLED_AT = Template(", called at {frame}")
+_GOT = Template("{thread} got {signal}{code}: {failure}")
+_INSTRUCTION = Template("the instruction that failed is in {place}{instruction}")
+_IN_BRACKETS = Template(" (`{instruction}`)")
+_HANDLED = Template(
+    "a signal handler of the program's own ran for it, and ended the process then: this is what it ran for"
+)
+_ONLY_NOTICED = Template(
+    "the instruction tells where the mistake was noticed, not who made it: that may be any of its callers"
+)
+_CHECKED = Template(
+    'native code of {thread} ended the process after a check of its own had failed{called}: "{message}"'
+)
+_SAID = Template('the C library said before it aborted: "{message}"')
+_NO_PYTHON = Template(
+    "no Python code is below it: {thread} was started by native code, or its Python stack could not be read"
+)
+_INNERMOST = Template("the innermost Python frame is {frame}")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each crash: a match if an instruction or a check of native code failed."""
@@ -57,67 +82,61 @@ def match(view: View) -> Iterator[Answer]:
         elif what in ("smashed", "assertion"):
             yield _checked(view, found)
         elif what in ("inside", "hidden", "itself", "outside") and found.crash.signal in _HARD:
-            yield No(f"{found.signal} was sent, no instruction of {found.who} caused it")
+            yield No(_ONLY_SENT(signal=found.signal, thread=found.who))
         elif what is None:
-            yield CannotTell((f"the siginfo of the core: why {found.who} got {found.signal}",))
-
-
-_HARD = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
+            yield CannotTell((_SIGINFO(thread=found.who, signal=found.signal),))
 
 
 def _fault(view: View, found: Crashed) -> Match:
-    crash = found.crash
-    own = own_frame(found.below)
-    failed = instruction(crash)
-    did = address_of(found)
-    facts = [f"{found.who} got {found.signal}{f' ({crash.code_name})' if crash.code_name else ''}: {did}"]
-    if failed is not None:
-        facts.append(f"the instruction that failed is in {failed}")
-    if crash.handler:
-        facts.append(
-            "a signal handler of the program's own ran for it, and ended the process then: this is what it ran for"
-        )
-    facts.append("the instruction tells where the mistake was noticed, not who made it: that may be any of its callers")
     return Match(
-        confidence="proven" if crash.code_name is not None else "likely",
-        summary=f"{found.who} was ended by {found.signal} in {place(crash) or 'code that is not known'}"
-        + (f", called at {short(own)}" if own else "")
-        + f": {did}",
-        evidence=(*facts, *_came_from(found), *_state(found)),
+        confidence="proven" if found.crash.code_name is not None else "likely",
+        summary=_FAULT(
+            thread=found.who,
+            signal=found.signal,
+            place=place(found.crash) or _UNKNOWN_PLACE(),
+            called=_called(found),
+            failure=address_of(found),
+        ),
+        evidence=(*_failed(found), *_came_from(found)),
         culprits=lines(view, found),
         remedy=advice(found),
         pid=found.process.pid,
     )
 
 
+def _failed(found: Crashed) -> Iterator[Text]:
+    """Yield facts on the instruction that failed."""
+    crash = found.crash
+    yield _GOT(thread=found.who, signal=found.signal, code=found.code, failure=address_of(found))
+    known = place(crash)
+    if known is not None:
+        code = _IN_BRACKETS(instruction=crash.instruction) if crash.instruction else None
+        yield _INSTRUCTION(place=known, instruction=code)
+    if crash.handler:
+        yield _HANDLED()
+    yield _ONLY_NOTICED()
+
+
 def _checked(view: View, found: Crashed) -> Match:
     """Return the match of a failed check: glibc's of a smashed stack or small buffer, or an assertion of native code."""
-    own = own_frame(found.below)
-    said = found.crash.message
+    message = found.crash.message
     return Match(
         confidence="likely",
-        summary=f"native code of {found.who} ended the process after a check of its own had failed"
-        + (f", called at {short(own)}" if own else "")
-        + f': "{said}"',
-        evidence=(f'the C library said before it aborted: "{said}"', *_came_from(found), *_state(found)),
+        summary=_CHECKED(thread=found.who, called=_called(found), message=message),
+        evidence=(_SAID(message=message), *_came_from(found)),
         culprits=lines(view, found),
         pid=found.process.pid,
     )
 
 
-def _came_from(found: Crashed) -> Iterator[str]:
-    """Yield sentences on the native and Python code that led to the fault."""
-    calls = native.led_there(found.natives)
-    if calls is not None:
-        yield f"native code that led there: {calls}"
-    own: Optional[str] = next((short(f) for f in found.below), None)
-    if own is None:
-        yield f"no Python code is below it: {found.who} was started by native code, or its Python stack could not be read"
-    else:
-        yield f"the innermost Python frame is {own}"
+def _called(found: Crashed) -> Optional[Text]:
+    """Return ", called at" the program's line; None without one."""
+    own = own_frame(found.below)
+    return _CALLED_AT(frame=own) if own is not None else None
 
 
-def _state(found: Crashed) -> Iterator[str]:
-    said = whereabouts(found)
-    if said:
-        yield said
+def _came_from(found: Crashed) -> Iterator[Text]:
+    """Yield facts on the native and Python code that led to the fault, and on what the thread did."""
+    yield from led_there(found)
+    yield _INNERMOST(frame=found.below[0]) if found.below else _NO_PYTHON(thread=found.who)
+    yield from whereabouts(found)

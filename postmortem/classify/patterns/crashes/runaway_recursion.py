@@ -19,8 +19,10 @@ from collections import Counter
 from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ....evidence import Process, PythonFrame, Thread
-from ...facts.knowledge import is_library, own_frame, short
-from ...facts.view import View, label
+from ....findings import Template
+from ...facts import clauses
+from ...facts.knowledge import is_library, own_frame
+from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
@@ -48,6 +50,14 @@ DEEP = 12
 #: One sample in this number may be shallower.
 NEARLY = 20
 
+_WORKS_INSIDE = Template("{thread} is deep in {function}, and works there without recursing further")
+_COMES_BACK = Template("{thread} recurses in {function}, but comes back: its stack is shallow at times")
+_SUMMARY = Template("{thread} recurses without coming back: {names: → }, {times} times at {frame}")
+_DEPTH = Template("{thread} is {depth} Python frames deep: {names: → } stands there {times} times")
+_ONE_MOMENT = Template("one moment only: a capture of the running process shows whether it comes back")
+_STAYED = Template("{turns} of these turns were on its stack in every sample of {seconds:.1f} s")
+_USED = Template("it used {share:.0%} of a core meanwhile")
+
 
 class Turn(NamedTuple):
     """The repeating part of a stack."""
@@ -70,14 +80,11 @@ def match(view: View) -> Iterator[Answer]:
             if not computes:
                 continue
             if _stands(thread, turn):
-                yield No(
-                    f"{label(thread)} is deep in {turn.frames[0].function}, and works there without recursing further"
-                )
+                yield No(_WORKS_INSIDE(thread=clauses.named(thread), function=turn.frames[0].function))
                 continue
             stays = _stays(view, thread, turn)
             if stays < MAY_STAY:
-                who = f"{label(thread)} recurses in {turn.frames[0].function}"
-                yield No(f"{who}, but comes back: its stack is shallow at times")
+                yield No(_COMES_BACK(thread=clauses.named(thread), function=turn.frames[0].function))
                 continue
             yield _match(view, process, thread, turn, stays)
 
@@ -136,16 +143,16 @@ def _alike(one: PythonFrame, other: PythonFrame) -> bool:
 
 
 def _match(view: View, process: Process, thread: Thread, turn: Turn, stays: Optional[int]) -> Match:
-    names = " → ".join(dict.fromkeys(f.function for f in reversed(turn.frames)))
-    facts = [f"{label(thread)} is {turn.depth} Python frames deep: {names} stands there {turn.times} times"]
+    who, names = clauses.named(thread), tuple(dict.fromkeys(f.function for f in reversed(turn.frames)))
+    facts = [_DEPTH(thread=who, depth=turn.depth, names=names, times=turn.times)]
     if stays is None:
-        facts.append("one moment only: a capture of the running process shows whether it comes back")
+        facts.append(_ONE_MOMENT())
     else:
-        facts.append(f"{stays} of these turns were on its stack in every sample of {view.window or 0:.1f} s")
-        facts.append(f"it used {view.cpu_share(thread) or 0:.0%} of a core meanwhile")
+        facts.append(_STAYED(turns=stays, seconds=view.window or 0))
+        facts.append(_USED(share=view.cpu_share(thread) or 0))
     return Match(
         confidence="likely" if stays is not None and stays >= STAYS else "possible",
-        summary=f"{label(thread)} recurses without coming back: {names}, {turn.times} times at {short(_own(thread, turn)[0])}",
+        summary=_SUMMARY(thread=who, names=names, times=turn.times, frame=_own(thread, turn)[0]),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, frame, thread) for frame in view.loops_around(_own(thread, turn)[:4])),
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),

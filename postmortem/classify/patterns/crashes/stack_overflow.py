@@ -18,9 +18,10 @@ from __future__ import annotations
 from typing import Iterator, List, NamedTuple, Optional, Tuple
 
 from ....evidence import NativeFrame, PythonFrame
-from ....findings import Culprit
-from ...facts import native
-from ...facts.knowledge import is_library, own_frame, short
+from ....findings import Culprit, Template, Text
+from ....findings.found import Said
+from ...facts import clauses, native
+from ...facts.knowledge import is_library, own_frame
 from ...facts.view import View
 from ...pattern import ANYTHING, Answer, Match, No, Pattern
 from .crashing import Crashed, crashes, kind, lines
@@ -48,19 +49,34 @@ PATTERN = Pattern(
 DEEP, MANY = 20, 200
 #: Number of innermost frames among which a turn may begin; the first ones may be calls made by the last turn.
 _FIRST = 40
-_NO_TURN = (
+#: The interpreter's message for a stack that is used up before a fault occurs: Python/ceval.c, 3.14 (measured in kB).
+_SAID = "Unrecoverable stack overflow"
+
+_INSIDE = Template("the address lies inside the stack of {thread}: it had not come to its end")
+_SUMMARY = Template("{thread} used up its stack{size}{at}{cause}")
+_SIZE = Template(" of {megabytes:.3g} MB")
+_REPEATS = Template(": {names: → }{module} again and again, {times} times")
+_OF_MODULE = Template(" of {name}")
+_BY_CALLS = Template(", by what it calls")
+_MESSAGE = Template('the interpreter ended the process: "{message}"')
+_IN_GUARD = Template("{signal} for address {address:#x}, in the guard behind the end of the stack of {thread}")
+_BYTES = Template("{used:,}{limit} bytes of the stack are used")
+_OF_LIMIT = Template(" of {limit:,}")
+_NATIVE_DEPTH = Template("{at_least}{depth} native frames are on it")
+_AT_LEAST = Template("at least ")
+_DEPTH = Template("{depth} Python frames are on it")
+_TURN = Template("what repeats, outermost first: {names: → }, {times} times in the frames that are kept")
+_NO_TURN = Template(
     "No recursion is to be seen: look for large variables of one native function, for native code that recurses but cannot "
     "be unwound (does the nesting of its data have a limit?), or give the thread a larger stack (threading.stack_size "
     "before it starts, `ulimit -s`)."
 )
-#: The interpreter's message for a stack that is used up before a fault occurs: Python/ceval.c, 3.14 (measured in kB).
-_SAID = "Unrecoverable stack overflow"
 
 
 class Turn(NamedTuple):
     """The repeating part of a stack, in Python or C."""
 
-    names: Tuple[str, ...]  # functions, the outermost first
+    names: Tuple[Said, ...]  # functions, the outermost first
     times: int
     python: Tuple[PythonFrame, ...] = ()
     module: Optional[str] = None  # for a recursion in C
@@ -73,7 +89,7 @@ def match(view: View) -> Iterator[Answer]:
         if kind(found) == "overflow" or said:
             yield _match(view, found, said)
         elif kind(found) == "fault" and found.crash.stack == "inside":
-            yield No(f"the address lies inside the stack of {found.who}: it had not come to its end")
+            yield No(_INSIDE(thread=found.who))
 
 
 def _turn(found: Crashed) -> Optional[Turn]:
@@ -102,42 +118,43 @@ def _same(one: NativeFrame, other: NativeFrame) -> bool:
 
 def _match(view: View, found: Crashed, said: bool) -> Match:
     turn = _turn(found)
-    own = own_frame(found.below)
-    at = f" at {short(own)}" if own else ""
-    inside = f" of {turn.module.rsplit('/', 1)[-1]}" if turn is not None and turn.module else ""
-    what = f": {' → '.join(dict.fromkeys(turn.names))}{inside} again and again" if turn else ", by what it calls"
+    limit = found.crash.stack_limit
     return Match(
         confidence="proven",
-        summary=f"{found.who} used up its stack{_size(found)}{at}{what}" + (f", {turn.times} times" if turn else ""),
+        summary=_SUMMARY(
+            thread=found.who,
+            size=_SIZE(megabytes=limit / (1 << 20)) if limit else None,
+            at=clauses.at(own_frame(found.below)),
+            cause=_repeats(turn) if turn else _BY_CALLS(),
+        ),
         evidence=tuple(_facts(found, turn, said)),
         culprits=tuple(dict.fromkeys((*_recursing(view, found, turn), *lines(view, found)))),
-        remedy=None if turn or (found.crash.native_depth or 0) > MANY else _NO_TURN,
+        remedy=None if turn or (found.crash.native_depth or 0) > MANY else _NO_TURN(),
         pid=found.process.pid,
     )
 
 
-def _size(found: Crashed) -> str:
-    limit = found.crash.stack_limit
-    return f" of {limit / (1 << 20):.3g} MB" if limit else ""
+def _repeats(turn: Turn) -> Text:
+    """Return ": PARSE → PARSE_LIST again and again, 900 times"."""
+    module = _OF_MODULE(name=turn.module.rsplit("/", 1)[-1]) if turn.module else None
+    return _REPEATS(names=tuple(dict.fromkeys(turn.names)), module=module, times=turn.times)
 
 
-def _facts(found: Crashed, turn: Optional[Turn], said: bool) -> Iterator[str]:
+def _facts(found: Crashed, turn: Optional[Turn], said: bool) -> Iterator[Text]:
     crash = found.crash
     if said:
-        yield f'the interpreter ended the process: "{words(crash.python_error or "")}"'
+        yield _MESSAGE(message=words(crash.python_error or ""))
     elif crash.address is not None:
-        yield f"{found.signal} for address {crash.address:#x}, in the guard behind the end of the stack of {found.who}"
+        yield _IN_GUARD(signal=found.signal, address=crash.address, thread=found.who)
     if crash.stack_used is not None:
-        limit = f" of {crash.stack_limit:,}" if crash.stack_limit else ""
-        yield f"{crash.stack_used:,}{limit} bytes of the stack are used"
+        yield _BYTES(used=crash.stack_used, limit=_OF_LIMIT(limit=crash.stack_limit) if crash.stack_limit else None)
     if crash.native_depth is not None:
-        more = "at least " if crash.native_whole is False else ""
-        yield f"{more}{crash.native_depth} native frames are on it"
+        yield _NATIVE_DEPTH(at_least=_AT_LEAST() if crash.native_whole is False else None, depth=crash.native_depth)
     depth = found.thread.recursion.depth if found.thread is not None and found.thread.recursion is not None else None
     if depth is not None:
-        yield f"{depth} Python frames are on it"
+        yield _DEPTH(depth=depth)
     if turn is not None:
-        yield f"what repeats, outermost first: {' → '.join(turn.names)}, {turn.times} times in the frames that are kept"
+        yield _TURN(names=turn.names, times=turn.times)
 
 
 def _recursing(view: View, found: Crashed, turn: Optional[Turn]) -> List[Culprit]:

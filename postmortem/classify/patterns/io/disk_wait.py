@@ -19,12 +19,14 @@ from __future__ import annotations
 from typing import Iterator, List, Tuple
 
 from ....evidence import Process, Thread
-from ....findings import Culprit
+from ....findings import Culprit, Template, Text
+from ....findings.found import Said
 from ....waitgraph import Agent
-from ...facts.alike import Alike, told_once
-from ...facts.knowledge import NO_STORAGE, STORAGE, own_frame, short
+from ...facts import clauses
+from ...facts.alike import THREADS_WAIT, Alike, told_once
+from ...facts.knowledge import NO_STORAGE, STORAGE, own_frame
 from ...facts.suspended import Looks, states, victims, waiting, waiting_lines
-from ...facts.view import View, label
+from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
@@ -56,6 +58,19 @@ OFTEN = 0.5
 #: busy wakes at least 60 times a second; one that waited for a dead share did not wake at all.
 LONG = 0.05
 
+_SUMMARY = Template("{thread} waits{at} for a disk or a mounted file system, in {call}")
+_FOUND = Template("{found} of {all} looks found {thread} waiting for storage, in the system call {call}{at}")
+_A_CALL = Template("a call")
+_CHANNELS = Template("in the kernel it waits in {channels}")
+_BEHIND = Template("{agent} of process {pid} waits for it")
+_WAKES_UNKNOWN = Template("how often it woke is not known")
+_NEVER_WOKE = Template("it did not wake once in the window")
+_WOKE = Template("it woke {waits:.0f} times: a wait lasted {ms:.0f} ms on average")
+_MOVED_NOTHING = Template("the process read and wrote nothing meanwhile")
+_MOVED = Template("the process moved {megabytes:.1f} MB meanwhile")
+_NEEDS_WINDOW = Template("an observation window: how long {thread} has been in state D")
+_COMPUTES = Template("{thread} waits for a disk now and then, and computes")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each thread that waits for storage in most observations."""
@@ -64,15 +79,15 @@ def match(view: View) -> Iterator[Answer]:
             continue  # cgroup v1 shows frozen tasks in state D
         found = []
         for thread in process.threads:
-            looks = _looks(thread)
+            looks, who = _looks(thread), clauses.named(thread)
             if thread.counters is None and thread.state == "D":
-                yield CannotTell((f"an observation window: how long {label(thread)} has been in state D",))
+                yield CannotTell((_NEEDS_WINDOW(thread=who),))
             elif looks.share >= OFTEN and not view.rests(thread):
-                yield No(f"{label(thread)} waits for a disk now and then, and computes")
+                yield No(_COMPUTES(thread=who))
             elif looks.share >= OFTEN and not _in_fault(thread):
                 one = _match(view, process, thread, looks)
-                found.append(Alike((*[(c.file, c.line) for c in one.culprits[:1]], one.confidence), label(thread), one))
-        yield from told_once(found, "thread")
+                found.append(Alike((*[(c.file, c.line) for c in one.culprits[:1]], one.confidence), who, one))
+        yield from told_once(found, THREADS_WAIT)
 
 
 def _looks(thread: Thread) -> Looks:
@@ -103,27 +118,23 @@ def _match(view: View, process: Process, thread: Thread, looks: Looks) -> Match:
     lines: Tuple[Culprit, ...] = waiting_lines(view, agents)
     if frame is not None:
         lines = (view.culprit(process, frame, thread),)
-    at = f" at {short(frame)}" if frame is not None else ""
-    call = (
-        thread.wait.syscall
-        if thread.wait is not None
-        else max(thread.counters.syscalls if thread.counters else {"a call": 1}, key=lambda n: _count(thread, n))
-    )
+    who, at = clauses.named(thread), clauses.at(frame)
+    call = thread.wait.syscall if thread.wait is not None else _most_seen(thread)
     long, each = _long(view, thread, looks)
     sure = long and (view.matters(process, thread) or bool(agents)) and bool(lines)
     channels = sorted(thread.counters.wchan if thread.counters else (), key=lambda n: -_count(thread, n))
-    facts = [
-        f"{looks} found {label(thread)} waiting for storage, in the system call {call}{at}",
-        *([f"in the kernel it waits in {', '.join(channels[:2])}"] if channels else []),
+    facts: List[Said] = [
+        _FOUND(found=looks.found, all=looks.all, thread=who, call=call, at=at),
+        *([_CHANNELS(channels=tuple(channels[:2]))] if channels else []),
         each,
         *_moved(process),
-        *(f"{view.graph.label(agent)} of process {agent.pid} waits for it" for agent in agents[:4]),
+        *(_BEHIND(agent=agent, pid=agent.pid) for agent in agents[:4]),
     ]
     if thread.wait is not None and thread.wait.phrase:
         facts.insert(1, thread.wait.phrase)
     return Match(
         confidence="likely" if sure else "possible",
-        summary=f"{label(thread)} waits{at} for a disk or a mounted file system, in {call}",
+        summary=_SUMMARY(thread=who, at=at, call=call),
         evidence=tuple(facts),
         culprits=lines,
         victims=victims(view, agents),
@@ -131,30 +142,31 @@ def _match(view: View, process: Process, thread: Thread, looks: Looks) -> Match:
     )
 
 
+def _most_seen(thread: Thread) -> Said:
+    """Return the system call of a thread in most observations."""
+    return max(thread.counters.syscalls, key=lambda n: _count(thread, n)) if thread.counters else _A_CALL()
+
+
 def _count(thread: Thread, name: str) -> int:
     return thread.counters.wchan.get(name, 0) + thread.counters.syscalls.get(name, 0) if thread.counters else 0
 
 
-def _long(view: View, thread: Thread, looks: Looks) -> Tuple[bool, str]:
-    """Return whether a thread's waits are long rather than many and short, and a sentence with their length."""
+def _long(view: View, thread: Thread, looks: Looks) -> Tuple[bool, Text]:
+    """Return whether a thread's waits are long rather than many and short, and a text with their length."""
     switches, window = view.switches(thread), view.window or 1.0
     if switches is None:
-        return True, "how often it woke is not known"
+        return True, _WAKES_UNKNOWN()
     waits = switches * window
     each = looks.share * window / max(waits, 1.0)
     if waits < 1:
-        return True, "it did not wake once in the window"
-    return each >= LONG * window, f"it woke {waits:.0f} times: a wait lasted {1e3 * each:.0f} ms on average"
+        return True, _NEVER_WOKE()
+    return each >= LONG * window, _WOKE(waits=waits, ms=1e3 * each)
 
 
-def _moved(process: Process) -> List[str]:
-    """Return a sentence on the bytes that the process read or wrote, if known."""
+def _moved(process: Process) -> List[Text]:
+    """Return a text on the bytes that the process read or wrote, if known."""
     io = process.io or {}
     moved = [io[key] for key in ("read_bytes", "write_bytes", "rchar", "wchar") if key in io]
-    return (
-        []
-        if not moved
-        else ["the process read and wrote nothing meanwhile"]
-        if not any(moved)
-        else [f"the process moved {max(moved) / 1e6:.1f} MB meanwhile"]
-    )
+    if not moved:
+        return []
+    return [_MOVED(megabytes=max(moved) / 1e6) if any(moved) else _MOVED_NOTHING()]

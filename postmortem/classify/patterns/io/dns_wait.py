@@ -19,11 +19,14 @@ from __future__ import annotations
 from typing import Iterator, List, Optional, Sequence, Tuple
 
 from ....evidence import Process, PythonFrame, Resource, Thread
+from ....findings import Template, Text
+from ....findings.found import Said
 from ....waitgraph import Agent
-from ...facts.alike import Alike, told_once
-from ...facts.knowledge import own_frame, resolves, short
+from ...facts import clauses
+from ...facts.alike import THREADS_WAIT, Alike, told_once
+from ...facts.knowledge import own_frame, resolves
 from ...facts.suspended import victims, waiting_lines
-from ...facts.view import View, label
+from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
@@ -57,6 +60,19 @@ ANSWERED = 4
 #: Functions of Lib/socket.py and asyncio that call the C function, and the number of frames within which they are found.
 _PYTHON, _DEEP = ("getaddrinfo", "getfqdn", "getnameinfo"), 4
 
+_SUMMARY = Template("{thread} waits{at} for a name server{server}{others}")
+_SERVER = Template(" ({address})")
+_ALL_OTHERS = Template(", and with it all others of its pool")
+_CALL = Template("{thread} is in {function}{at}{lasts}")
+_LASTS = Template(", the same call for {seconds:.1f} s at least")
+_FULL = Template("all {count} workers of {pool} resolve names, and {queued} jobs wait for one")
+_AWAITS = Template("it waits for an answer on {socket}")
+_BEHIND = Template("{agent} waits for it")
+_ONE_MOMENT = Template("one moment does not tell how long: capture the running process (postmortem capture --pid)")
+_UNRELATED = Template("nothing shows that the main thread waits for it")
+_NEEDS_WINDOW = Template("an observation window: how long {thread} has been resolving a name")
+_IS_ANSWERED = Template("{thread} resolves names, and is answered")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each thread that resolves a name."""
@@ -65,14 +81,15 @@ def match(view: View) -> Iterator[Answer]:
         for thread in process.threads:
             if not resolves(thread):
                 continue
+            who = clauses.named(thread)
             if view.window is None and view.evidence.trigger.kind != "core":
-                yield CannotTell((f"an observation window: how long {label(thread)} has been resolving a name",))
+                yield CannotTell((_NEEDS_WINDOW(thread=who),))
             elif _answered(view, thread):
-                yield No(f"{label(thread)} resolves names, and is answered")
+                yield No(_IS_ANSWERED(thread=who))
             else:
                 one = _match(view, process, thread)
-                found.append(Alike((*[(c.file, c.line) for c in one.culprits[:1]], one.confidence), label(thread), one))
-        yield from told_once(found, "thread")
+                found.append(Alike((*[(c.file, c.line) for c in one.culprits[:1]], one.confidence), who, one))
+        yield from told_once(found, THREADS_WAIT)
 
 
 def _answered(view: View, thread: Thread) -> bool:
@@ -103,25 +120,22 @@ def _match(view: View, process: Process, thread: Thread) -> Match:
     asking = [agent for agent in behind if _in_call(view.graph.places.stack(agent))]
     own = (view.culprit(process, frame, thread),) if frame is not None else ()
     lines = own or waiting_lines(view, asking or behind)
-    at = f" at {short(frame)}" if frame is not None else ""
+    who, at = clauses.named(thread), clauses.at(frame)
     full = _full(view, process, thread)
     sure = view.window is not None and (view.matters(process, thread) or bool(full) or _awaited(view, process, behind))
     called = thread.calling.function if thread.calling is not None else "getaddrinfo"
-    lasts = thread.calling.lasts_s if thread.calling is not None else None
-    facts = [
-        f"{label(thread)} is in {called}{at}" + (f", the same call for {lasts:.1f} s at least" if lasts else ""),
-        *full,
-    ]
-    facts += [f"it waits for an answer on {resource.description}"] if resource is not None else []
-    facts += [f"{view.graph.label(agent)} waits for it" for agent in behind[:4]]
+    seconds = thread.calling.lasts_s if thread.calling is not None else None
+    lasts = _LASTS(seconds=seconds) if seconds else None
+    facts: List[Said] = [_CALL(thread=who, function=called, at=at, lasts=lasts), *full]
+    facts += [_AWAITS(socket=resource.description)] if resource is not None else []
+    facts += [_BEHIND(agent=agent) for agent in behind[:4]]
     if view.window is None:
-        facts.append("one moment does not tell how long: capture the running process (postmortem capture --pid)")
+        facts.append(_ONE_MOMENT())
     elif not sure:
-        facts.append("nothing shows that the main thread waits for it")
+        facts.append(_UNRELATED())
     return Match(
         confidence="likely" if sure and lines else "possible",
-        summary=f"{label(thread)} waits{at} for a name server{_server(resource)}"
-        + (", and with it all others of its pool" if full else ""),
+        summary=_SUMMARY(thread=who, at=at, server=_server(resource), others=_ALL_OTHERS() if full else None),
         evidence=tuple(facts),
         culprits=lines,
         victims=victims(view, behind),
@@ -129,19 +143,17 @@ def _match(view: View, process: Process, thread: Thread) -> Match:
     )
 
 
-def _server(resource: Optional[Resource]) -> str:
+def _server(resource: Optional[Resource]) -> Optional[Text]:
     remote = (resource.remote if resource is not None else None) or ""
-    return f" ({remote})" if remote.endswith((":53", ":853")) else ""
+    return _SERVER(address=remote) if remote.endswith((":53", ":853")) else None
 
 
-def _full(view: View, process: Process, thread: Thread) -> List[str]:
-    """Return a sentence if all workers of the thread's pool resolve names while jobs are queued."""
+def _full(view: View, process: Process, thread: Thread) -> List[Text]:
+    """Return a text if all workers of the thread's pool resolve names while jobs are queued."""
     for pool in process.pools:
         workers = [t for t in process.threads if t.tid in pool.threads]
         if thread in workers and all(map(resolves, workers)) and pool.queued:
-            return [
-                f"all {len(workers)} workers of {pool.description} resolve names, and {pool.queued} jobs wait for one"
-            ]
+            return [_FULL(count=len(workers), pool=pool.description, queued=pool.queued)]
     return []
 
 

@@ -13,14 +13,17 @@ opened the file twice (a flock belongs to an open file, not to a process).
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional
+from typing import Iterator, List, Optional, Tuple
 
 from ....evidence import Process
+from ....findings import Template, Text
+from ....findings.found import Said
 from ....waitgraph import Agent
-from ...facts.knowledge import own_frame, short
+from ...facts import clauses
+from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
-from .pipes import Waiter, program, waiters
+from .pipes import Waiter, numbered, program, waiters
 
 PATTERN = Pattern(
     id="file-lock-wait",
@@ -43,6 +46,16 @@ _CAUSES = (
     "stdin-wait", "python-busy-loop", "file-lock-wait",
 )  # fmt: skip
 
+_SUMMARY = Template("{waiter} waits{at} for the {lock}, which {holders: and } holds")
+_UNKNOWN = Template("which file it is, and who has locked it: only a capture of the running process knows")
+_TURN = Template("{waiter} waits for its turn: {holder} has {lock} while it waits for connections")
+_FOUND = Template("{waiter}{at} {doing}: {lock}")
+_WAITS = Template("waits")
+_SAME_TREE = Template("{holder} is of the same process tree{doing}")
+_DOING = Template(", and is in {call}{at}")
+_ITSELF = Template("that process itself")
+_SOMEBODY = Template("somebody")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each thread that waits for a file lock, blocked or polling."""
@@ -55,9 +68,7 @@ def match(view: View) -> Iterator[Answer]:
                 and wait.resource is None
                 and not view.moves(thread)
             ):
-                yield CannotTell(
-                    ("which file it is, and who has locked it: only a capture of the running process knows",)
-                )
+                yield CannotTell((_UNKNOWN(),))
         for waiter in (*waiters(view, process), *_polls(view, process)):
             if waiter.resource.kind == "file-lock":
                 yield _judge(view, waiter)
@@ -77,16 +88,13 @@ def _judge(view: View, waiter: Waiter) -> Answer:
     lock, process = waiter.resource, waiter.process
     owner = view.by_pid.get(lock.owner_pid) if lock.owner_pid is not None else None
     if owner is not None and _takes_turns(view, process, owner):
-        return No(
-            f"{waiter.who} waits for its turn: {program(owner)} has {lock.description} while it waits for connections"
-        )
+        return No(_TURN(waiter=waiter.who, holder=program(owner), lock=lock.description))
     frame = own_frame(waiter.frames)
-    at = f" at {short(frame)}" if frame else ""
-    wait = waiter.thread.wait
+    who, at, wait = waiter.who, clauses.at(frame), waiter.thread.wait
     asks = wait.phrase if wait is not None and wait.polls_s is not None else None
-    facts: List[str] = [f"{waiter.who}{at} {asks or 'waits'}: {lock.description}", *lock.because]
+    facts: List[Said] = [_FOUND(waiter=who, at=at, doing=asks or _WAITS(), lock=lock.description), *lock.because]
     if owner is not None and owner is not process:
-        facts.append(f"{program(owner)} is of the same process tree{_doing(view, owner)}")
+        facts.append(_SAME_TREE(holder=program(owner), doing=_doing(view, owner)))
     stuck = view.graph.stuck(waiter.agent)
     if stuck == "proven":
         facts += [text for text in view.graph.reasons(waiter.agent) if text not in facts]
@@ -109,7 +117,7 @@ def _judge(view: View, waiter: Waiter) -> Answer:
     root = owner.pid if owner is not None and elsewhere else -1
     return Match(
         confidence="proven" if stuck == "proven" else "likely" if sure else "possible",
-        summary=f"{waiter.who} waits{at} for the {lock.description}, which {_holder(waiter, owner)} holds",
+        summary=_SUMMARY(waiter=who, at=at, lock=lock.description, holders=_holders(waiter, owner)),
         evidence=tuple(facts),
         culprits=waiter.culprits(view),
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, waiter.thread.tid)),
@@ -133,19 +141,17 @@ def _takes_turns(view: View, process: Process, owner: Process) -> bool:
     )
 
 
-def _doing(view: View, owner: Process) -> str:
+def _doing(view: View, owner: Process) -> Optional[Text]:
     main = view.main(owner)
-    frame = own_frame(main.python) if main is not None else None
     if main is None or main.wait is None:
-        return ""
-    return f", and is in {main.wait.syscall}" + (f" at {short(frame)}" if frame else "")
+        return None
+    return _DOING(call=main.wait.syscall, at=clauses.at(own_frame(main.python)))
 
 
-def _holder(waiter: Waiter, owner: Optional[Process]) -> str:
-    lock = waiter.resource
+def _holders(waiter: Waiter, owner: Optional[Process]) -> Tuple[Text, ...]:
     if owner is waiter.process:
-        return "that process itself"
+        return (_ITSELF(),)
     if owner is not None:
-        return program(owner)
-    names = [f"{w.name} (PID {w.pid})" if w.name else f"PID {w.pid}" for w in lock.wakers if w.role == "holder"]
-    return " and ".join(names[:3]) or "somebody"
+        return (program(owner),)
+    named = tuple(numbered(w.name, w.pid) for w in waiter.resource.wakers if w.role == "holder")
+    return named[:3] or (_SOMEBODY(),)

@@ -13,13 +13,16 @@ by design. They differ by the port: a connection whose local port this program l
 
 from __future__ import annotations
 
-from typing import Iterator, Optional
+from typing import Iterator, List, Optional
 
 from ....evidence import Process, Resource, Thread
+from ....findings import Template
+from ....findings.found import Said
 from ....waitgraph import Agent
-from ...facts.alike import Alike, told_once
-from ...facts.knowledge import awaits_network, own_frame, short
-from ...facts.view import View, label
+from ...facts import clauses
+from ...facts.alike import TASKS_WAIT, THREADS_WAIT, Alike, told_once
+from ...facts.knowledge import awaits_network, own_frame
+from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from ..asyncio.wakers import peers_only
 from .pipes import awaits_orders
@@ -37,6 +40,27 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/socket.html#socket.socket.settimeout",),
 )
 
+_SUMMARY = Template("{thread} waits for {peer}{at}, and {limit}")
+_PEER = Template("a peer")
+_NO_TIMEOUT = Template("has no timeout")
+_TIMEOUT_UNKNOWN = Template("no timeout of it is known")
+_CALL = Template("{thread} is in the system call {call}, and {limit}")
+_PEER_IN_TREE = Template("the other end is held by the same process tree: look at who should answer there")
+_PEER_UNKNOWN = Template("which peer it is was not recorded: only a capture of the running process knows")
+_MAY_BE_IDLE = Template("nothing shows that the main thread waits for it: it may be idle by design")
+_TASK_WAITS = Template("{task} waits for a peer at {frame}{limit}")
+_NO_LIMIT = Template(", and nothing limits how long")
+_SUSPENDED = Template("{task} is suspended in {function}, awaited at {frame}")
+_LOOP_SLEEPS = Template("its event loop ({thread}) sleeps in {call}{limit}")
+_NO_TIMER = Template(", without a timer")
+
+_PIPE_DEADLOCK = Template("{thread} waits for a process that waits itself to read: see pipe-deadlock")
+_ANSWERED = Template("{thread} waits for a peer again and again: answers come")
+_AWAITS_CONNECTIONS = Template("{thread} serves: it waits for connections")
+_AWAITS_CLIENT = Template("{thread} serves: it waits for what its client sends")
+_HAS_TIMEOUT = Template("{thread} waits for a peer with a timeout")
+_TASK_SERVES = Template("{task} waits for the network in a program that serves")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each thread and task that waits for a network peer."""
@@ -46,20 +70,20 @@ def match(view: View) -> Iterator[Answer]:
         for thread in process.threads:
             if thread.wait is None or thread.wait.kind != "socket" or view.idle(thread) or not view.rests(thread):
                 continue
-            resource = resources.get(thread.wait.resource or "")
+            resource, who = resources.get(thread.wait.resource or ""), clauses.named(thread)
             if Agent(process.pid, thread.tid) in talking:
-                yield No(f"{label(thread)} waits for a process that waits itself to read: see pipe-deadlock")
+                yield No(_PIPE_DEADLOCK(thread=who))
             elif view.moves(thread):
-                yield No(f"{label(thread)} waits for a peer again and again: answers come")
+                yield No(_ANSWERED(thread=who))
             elif _serves(thread, resource):
-                what = "connections" if resource and resource.listening else "what its client sends"
-                yield No(f"{label(thread)} serves: it waits for {what}")
+                serves = _AWAITS_CONNECTIONS if resource and resource.listening else _AWAITS_CLIENT
+                yield No(serves(thread=who))
             elif thread.wait.endless is False:
-                yield No(f"{label(thread)} waits for a peer with a timeout")
+                yield No(_HAS_TIMEOUT(thread=who))
             else:
                 where = own_frame(thread.python), resource.remote if resource else None
-                found.append(Alike(where, label(thread), _thread(view, process, thread, resource)))
-        yield from told_once(found, "thread")
+                found.append(Alike(where, who, _thread(view, process, thread, resource)))
+        yield from told_once(found, THREADS_WAIT)
         yield from _tasks(view, process)
 
 
@@ -73,25 +97,24 @@ def _serves(thread: Thread, resource: Optional[Resource]) -> bool:
 def _thread(view: View, process: Process, thread: Thread, resource: Optional[Resource]) -> Match:
     frame = own_frame(thread.python)
     matters = view.matters(process, thread)
-    peer = resource.remote if resource and resource.remote else "a peer"
-    call = thread.wait.syscall if thread.wait else None
-    at = f" at {short(frame)}" if frame else ""
-    limit = "has no timeout" if thread.wait is not None and thread.wait.endless else "no timeout of it is known"
-    facts = [f"{label(thread)} is in the system call {call}, and {limit}"]
+    who, call = clauses.named(thread), thread.wait.syscall if thread.wait else None
+    peer = resource.remote if resource and resource.remote else _PEER()
+    limit = _NO_TIMEOUT() if thread.wait is not None and thread.wait.endless else _TIMEOUT_UNKNOWN()
+    facts: List[Said] = [_CALL(thread=who, call=call, limit=limit)]
     peer_moves = resource is not None and resource.peer_in_tree is True and view.others_move(process)
     if resource is not None:
         facts.append(resource.description)
         if resource.peer_in_tree:
-            facts.append("the other end is held by the same process tree: look at who should answer there")
+            facts.append(_PEER_IN_TREE())
     else:
-        facts.append("which peer it is was not recorded: only a capture of the running process knows")
+        facts.append(_PEER_UNKNOWN())
     orders = awaits_orders(view, process, thread, resource)
     facts += [orders] if orders else []
     if not matters:
-        facts.append("nothing shows that the main thread waits for it: it may be idle by design")
+        facts.append(_MAY_BE_IDLE())
     return Match(
         confidence="likely" if matters and frame is not None and not (peer_moves or orders) else "possible",
-        summary=f"{label(thread)} waits for {peer}{at}, and {limit}",
+        summary=_SUMMARY(thread=who, peer=peer, at=clauses.at(frame), limit=limit),
         evidence=tuple(facts),
         culprits=(view.culprit(process, frame, thread),) if frame is not None else (),
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
@@ -116,25 +139,25 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
         if resource is not None and resource.kind != "socket":
             continue  # pipes and terminals have patterns of their own
         serves = resource.accepted if resource is not None else bool(process.listening)
+        who = clauses.task(task)
         if serves or frame is None:
-            yield No(f"task {task.name} waits for the network in a program that serves")
+            yield No(_TASK_SERVES(task=who))
             continue
         known = resource is not None or process.listening is not None
         peer_moves = resource is not None and resource.peer_in_tree is True and view.others_move(process)
         sure = known and not peer_moves and wait.endless is True and view.matters(process, thread)
         match = Match(
             confidence="likely" if sure else "possible",
-            summary=f"task {task.name} waits for a peer at {short(frame)}"
-            + (", and nothing limits how long" if sure else ""),
+            summary=_TASK_WAITS(task=who, frame=frame, limit=_NO_LIMIT() if sure else None),
             evidence=(
-                f"task {task.name} is suspended in {task.stack[0].function}, awaited at {short(frame)}",
-                f"its event loop ({label(thread)}) sleeps in {wait.syscall}"
-                + (", without a timer" if wait.endless else ""),
+                _SUSPENDED(task=who, function=task.stack[0].function, frame=frame),
+                _LOOP_SLEEPS(
+                    thread=clauses.named(thread), call=wait.syscall, limit=_NO_TIMER() if wait.endless else None
+                ),
                 *((resource.description,) if resource is not None else ()),
             ),
             culprits=(view.culprit(process, frame, thread, task.name),),
             pid=process.pid,
         )
-        who = f"task {task.name}"
         found.append(Alike((frame, resource.remote if resource else None), who, match))
-    yield from told_once(found, "task")
+    yield from told_once(found, TASKS_WAIT)

@@ -18,7 +18,10 @@ from __future__ import annotations
 from typing import Dict, FrozenSet, Iterator, List, Optional, Tuple
 
 from ....evidence import Process, Resource
-from ...facts.knowledge import FEEDS, in_table, own_frame, short
+from ....findings import Template
+from ....findings.found import Said
+from ...facts import clauses
+from ...facts.knowledge import FEEDS, in_table, own_frame
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 from .pipes import Waiter, drained, holders, program, waiters, waiters_of_unknown, writes
@@ -43,11 +46,29 @@ _UNKNOWN = Resource(
     "unknown", "pipe", "a descriptor of which nothing was noted"
 )  # the target of a write in a lone core
 
+_SUMMARY = Template("{waiter} waits{at} for {writer}, which cannot go on before that process reads {written}")
+_FULL_PIPE = Template("its full pipe")
+_OUTPUT = Template("what it has written to its terminal")
+_ONLY_READER = Template("{writer} writes into a full pipe that only it could read")
+_OUTSIDE = Template(
+    "{writer} cannot go on writing{at} before {readers: and }, which was not captured, reads its full pipe"
+)
+_READERS_UNKNOWN = Template("who reads what a thread writes: only a capture of the running process knows")
+_FEEDER = Template("{writer} is the feeder of a multiprocessing queue: see mp-join-before-drain")
+_FREE_READER = Template("{writer} cannot write before {readers} reads, which does not wait for it")
+_SOMEBODY = Template("somebody")
+_WAITS_FOR = Template("{writer} waits for {pipe}")
+_WRITES = Template("{writer} is in {call} on {pipe}{full}")
+_HOLDS = Template(", which holds {bytes} of {limit} bytes")
+_WAITS_BACK = Template("{waiter}{at} waits for {what}, without a time limit")
+_LOOP_IGNORES = Template("its event loop does not watch that pipe: it stops reading when nobody takes what it has read")
+_NO_OTHER_READS = Template("none of the {count} other threads of {program} reads it now")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield answers for cycles of readers, and for writers to full pipes."""
     if any(writes(w) for p in view.processes for w in waiters_of_unknown(view, p, _UNKNOWN)):
-        yield CannotTell(("who reads what a thread writes: only a capture of the running process knows",))
+        yield CannotTell((_READERS_UNKNOWN(),))
     yield from (told(view, circle) for circle in circles(view))
     waiting: Dict[int, List[Waiter]] = {p.pid: list(waiters(view, p)) for p in view.processes}
     pairs: List[FrozenSet[int]] = []
@@ -57,12 +78,12 @@ def match(view: View) -> Iterator[Answer]:
     for writer, back in sorted(found, key=lambda pair: _rank(*pair)):
         pids = _readers(writer)
         if _feeds(writer):
-            yield No(f"{writer.who} is the feeder of a multiprocessing queue: see mp-join-before-drain")
+            yield No(_FEEDER(writer=writer.who))
         elif back is None and pids and not set(pids) & view.by_pid.keys():
             yield _outside(view, writer)
         elif back is None:
-            who = ", ".join(program(view.by_pid[pid]) for pid in pids if pid in view.by_pid) or "somebody"
-            yield No(f"{writer.who} cannot write before {who} reads, which does not wait for it")
+            readers = tuple(program(view.by_pid[pid]) for pid in pids if pid in view.by_pid)
+            yield No(_FREE_READER(writer=writer.who, readers=readers or _SOMEBODY()))
         elif frozenset((writer.process.pid, back.process.pid)) not in pairs:
             pairs.append(frozenset((writer.process.pid, back.process.pid)))
             yield _match(view, writer, back)
@@ -118,12 +139,12 @@ def _waits_for(waiter: Waiter, other: Process) -> bool:
 
 def _outside(view: View, writer: Waiter) -> Match:
     """Return the match for a reader that was not captured, so that it is unknown whether it waits for the writer."""
-    pipe, frame = writer.resource, own_frame(writer.frames)
-    who, at = " and ".join(h.name for h in holders(view, pipe)[:3]), f" at {short(frame)}" if frame else ""
+    pipe, at = writer.resource, clauses.at(own_frame(writer.frames))
+    readers = tuple(holder.name for holder in holders(view, pipe)[:3])
     return Match(
         confidence="possible",
-        summary=f"{writer.who} cannot go on writing{at} before {who}, which was not captured, reads its full pipe",
-        evidence=(f"{writer.who} waits for {pipe.description}", *pipe.because),
+        summary=_OUTSIDE(writer=writer.who, at=at, readers=readers),
+        evidence=(_WAITS_FOR(writer=writer.who, pipe=pipe.description), *pipe.because),
         culprits=writer.culprits(view),
         pid=writer.process.pid,
     )
@@ -132,29 +153,26 @@ def _outside(view: View, writer: Waiter) -> Match:
 def _match(view: View, writer: Waiter, back: Waiter) -> Match:
     pipe, stuck = writer.resource, view.graph.stuck(writer.agent)
     frame, writes_at = own_frame(back.frames), own_frame(writer.frames)
-    at = f" at {short(frame)}" if frame else ""
-    full = f", which holds {pipe.value} of {pipe.limit} bytes" if pipe.value is not None and pipe.limit else ""
-    facts = [f"{writer.who} is in {writer.call} on {pipe.description}{full}", *pipe.because]
+    at = clauses.at(frame)
+    full = _HOLDS(bytes=pipe.value, limit=pipe.limit) if pipe.value is not None and pipe.limit else None
+    facts: List[Said] = [_WRITES(writer=writer.who, call=writer.call, pipe=pipe.description, full=full), *pipe.because]
     if stuck == "proven":
         facts += view.graph.reasons(writer.agent)
-    facts += (
-        [] if stuck == "proven" else [f"{back.who}{at} waits for {back.resource.description}, without a time limit"]
-    )
+    else:
+        facts.append(_WAITS_BACK(waiter=back.who, at=at, what=back.resource.description))
     if back.task is not None:
-        facts.append("its event loop does not watch that pipe: it stops reading when nobody takes what it has read")
+        facts.append(_LOOP_IGNORES())
     elif stuck != "proven" and len(back.process.threads) > 1:
-        facts.append(
-            f"none of the {len(back.process.threads) - 1} other threads of {program(back.process)} reads it now"
-        )
+        facts.append(_NO_OTHER_READS(count=len(back.process.threads) - 1, program=program(back.process)))
     others = [
         t for t in back.process.threads if t is not back.thread and t.python and view.moves(t)
     ]  # may read it later
-    what = "its full pipe" if pipe.kind != "terminal" else "what it has written to its terminal"
     own, both = back is writer, back.task is None and writes(back) and back is not writer
-    summary = f"{back.who} waits{at} for {program(writer.process)}, which cannot go on before that process reads {what}"
+    written = _FULL_PIPE() if pipe.kind != "terminal" else _OUTPUT()
+    summary = _SUMMARY(waiter=back.who, at=at, writer=program(writer.process), written=written)
     return Match(
         confidence="proven" if stuck == "proven" else "possible" if others else "likely",
-        summary=f"{writer.who} writes into a full pipe that only it could read" if own else summary,
+        summary=_ONLY_READER(writer=writer.who) if own else summary,
         evidence=tuple(dict.fromkeys(facts)),
         culprits=back.culprits(view) + (writer.culprits(view) if both or frame is None else ()),
         victims=() if own or writes_at is None else (view.victim(writer.process, writer.thread),),

@@ -18,7 +18,10 @@ from __future__ import annotations
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ....evidence import Process, Resource
-from ...facts.knowledge import own_frame, short
+from ....findings import Template, Text
+from ....findings.found import Said
+from ...facts import clauses
+from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from . import pipes
@@ -43,10 +46,22 @@ PATTERN = Pattern(
     ),
 )
 
-_OTHERS = (
+_REMEDY_FOR_OTHERS = Template(
     "Start daemons with stdout and stderr of their own (subprocess.DEVNULL, a file), and keep other children from inheriting "
     "the write end (close_fds=True, the spawn method); or read up to a length or a sentinel rather than to the end."
 )
+_SUMMARY = Template("{reader} waits{at} for the end of a pipe, which is still open for writing in {holders:; }")
+_HOLDER = Template("{name}, as {how: and }")
+_ITSELF = Template("that process itself")
+_READS = Template("{reader} waits to read{at}: {pipe}")
+_ORPHAN = Template("{program} has lost its parent: whoever started it has ended")
+_HANDLER_MAY_WRITE = Template("a signal handler of the program may write to it: a wake-up pipe looks like this")
+_THREAD_MAY_WRITE = Template(
+    "another thread of the process may write to it ({threads}): a wake-up pipe looks like this"
+)
+_FIFO = Template("{reader} reads a FIFO, which anybody may open to send something")
+_MAY_WRITE = Template("{reader} reads a pipe that {holder} may still write to")
+_HOLDER_WORKS = Template("{reader} reads a pipe of which another holder is at work")
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -56,7 +71,7 @@ def match(view: View) -> Iterator[Answer]:
         for waiter in (w for w in waiters(view, process) if w.agent not in talking):
             ends = read_ends(waiter)
             if any((pipe.key or "").startswith("fifo:") for pipe in ends):
-                yield No(f"{waiter.who} reads a FIFO, which anybody may open to send something")
+                yield No(_FIFO(reader=waiter.who))
             elif ends and not view.idle(waiter.thread) and all(pipe.wakers for pipe in ends):
                 yield next(filter(None, (_healthy(view, waiter, p) for p in ends)), None) or _match(view, waiter, ends)
 
@@ -73,12 +88,12 @@ def _healthy(view: View, waiter: Waiter, pipe: Resource) -> Optional[No]:
         return None  # a ring of readers, each of which holds the write end of another's pipe
     feeding = next((other for other in others if _may_write(view, waiter.process, pipe, other)), None)
     if feeding is not None:
-        return No(f"{waiter.who} reads a pipe that {feeding.name} may still write to")
+        return No(_MAY_WRITE(reader=waiter.who, holder=feeding.name))
     held = [
         view.by_pid[other.pid] for other in others if other.pid in view.by_pid and not pipes.left_behind(view, other)
     ]
     if any(view.moves(thread) for process in held for thread in process.threads):
-        return No(f"{waiter.who} reads a pipe of which another holder is at work")
+        return No(_HOLDER_WORKS(reader=waiter.who))
     return None
 
 
@@ -104,17 +119,17 @@ def _match(view: View, waiter: Waiter, ends: List[Resource]) -> Match:
         waiter if own_frame(waiter.frames) else behind(view, process) or waiter
     )  # other programs than Python have no lines
     frame = own_frame(told.frames)
-    at = f" at {short(frame)}" if frame and told is waiter else ""
+    at = clauses.at(frame) if told is waiter else None
     others = tuple(other for pipe in ends for other in _others(view, waiter, pipe))
-    blamed: Dict[str, List[str]] = {}
+    blamed: Dict[Text, List[Said]] = {}
     for other in others or [h for pipe in ends for h in holders(view, pipe)]:
-        name = "that process itself" if other.pid == process.pid else other.name
+        name = _ITSELF() if other.pid == process.pid else other.name
         blamed.setdefault(name, []).append(other.how)
-    names = [f"{name}, as {' and '.join(how[:3])}" for name, how in blamed.items()]
-    facts = [text for pipe in ends for text in (f"{waiter.who} waits to read{at}: {pipe.description}", *pipe.because)]
-    facts += [
-        f"{program(orphan)} has lost its parent: whoever started it has ended" for orphan in _orphans(view, others)
-    ]
+    named = tuple(_HOLDER(name=name, how=tuple(how[:3])) for name, how in blamed.items())
+    facts: List[Said] = []
+    for pipe in ends:
+        facts += [_READS(reader=waiter.who, at=at, pipe=pipe.description), *pipe.because]
+    facts += [_ORPHAN(program=program(orphan)) for orphan in _orphans(view, others)]
     doubt = _doubt(process, others, stuck == "proven")
     if stuck == "proven" and doubt is None:
         facts += view.graph.reasons(waiter.agent)
@@ -125,10 +140,10 @@ def _match(view: View, waiter: Waiter, ends: List[Resource]) -> Match:
     unknown = process.signal_handlers is None and not others and process.python is not None
     return Match(
         confidence="proven" if sure and not unknown else "likely" if matters and doubt is None else "possible",
-        summary=f"{waiter.who} waits{at} for the end of a pipe, which is still open for writing in {'; '.join(names[:3])}",
+        summary=_SUMMARY(reader=waiter.who, at=at, holders=named[:3]),
         evidence=tuple(dict.fromkeys(facts)),
         culprits=pipes.culprits_of(view, told),
-        remedy=_OTHERS if others else None,
+        remedy=_REMEDY_FOR_OTHERS() if others else None,
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, waiter.thread.tid)),
         pid=process.pid,
     )
@@ -140,15 +155,13 @@ def _orphans(view: View, others: Sequence[Holder]) -> List[Process]:
     return [process for process in found if process.ppid not in view.by_pid]
 
 
-def _doubt(process: Process, others: Sequence[Holder], stuck: bool) -> Optional[str]:
+def _doubt(process: Process, others: Sequence[Holder], stuck: bool) -> Optional[Text]:
     """Return the innocent explanation of a write end held only by the reader's own process: a wake-up pipe; else None."""
     if others:
         return None
     if process.signal_handlers:
-        return "a signal handler of the program may write to it: a wake-up pipe looks like this"
-    writers = [thread.name or str(thread.tid) for thread in process.threads if not thread.is_main]
+        return _HANDLER_MAY_WRITE()
+    writers = tuple(thread.name or thread.tid for thread in process.threads if not thread.is_main)
     if writers and not stuck:
-        return (
-            f"another thread of the process may write to it ({', '.join(writers[:3])}): a wake-up pipe looks like this"
-        )
+        return _THREAD_MAY_WRITE(threads=writers[:3])
     return None

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ....evidence import Process, PythonFrame, Resource, Task, Thread
-from ....findings import Culprit
+from ....findings import Culprit, Template, Text
+from ....findings.found import Said
 from ....waitgraph import Agent
 from ....waitgraph import program as program_name
+from ...facts import clauses
 from ...facts.knowledge import is_library, multiprocessing, own_frame
-from ...facts.view import View, label
+from ...facts.view import View
 
 WRITES = frozenset(("write", "writev", "pwrite64", "sendto", "sendmsg", "sendmmsg", "sendfile", "splice"))
 _READS = frozenset(("read", "readv", "recvfrom", "recvmsg"))
@@ -17,6 +19,15 @@ _READS = frozenset(("read", "readv", "recvfrom", "recvmsg"))
 _ASYNC_CHILD = ("asyncio/subprocess.py", "asyncio/base_subprocess.py")
 _DEEPEST = 10
 _STDERR = 2
+
+_OF_PROGRAM = Template("{waiter} of {program}")
+_PROGRAM = Template("{name} (PID {pid})")
+_PID = Template("PID {pid}")
+_SOME_DESCRIPTOR = Template("a descriptor")
+_WORKER = Template(
+    "the other end is its parent's, or of somebody above: a worker that waits for orders rests like this"
+)
+_MANAGER = Template("it asks an object of a multiprocessing manager, which may wait by design: a queue, a lock")
 
 
 class Waiter(NamedTuple):
@@ -45,10 +56,10 @@ class Waiter(NamedTuple):
         return Agent(self.process.pid, self.thread.tid)
 
     @property
-    def who(self) -> str:
-        """Return the name of the task or thread and of its program, for the reader."""
-        name = f"task {self.task.name}" if self.task is not None else label(self.thread)
-        return f"{name} of {program(self.process)}"
+    def who(self) -> Text:
+        """Return the task or thread and its program."""
+        waiter = clauses.task(self.task) if self.task is not None else clauses.named(self.thread)
+        return _OF_PROGRAM(waiter=waiter, program=program(self.process))
 
     def culprits(self, view: View) -> Tuple[Culprit, ...]:
         """Return the program's line that waits, as a culprit; () if there is none."""
@@ -58,17 +69,22 @@ class Waiter(NamedTuple):
         return (view.culprit(self.process, frame, self.thread, self.task.name if self.task is not None else None),)
 
 
-def program(process: Process) -> str:
-    """Return the process's name for the reader: ``export.py (PID 123)``."""
-    return f"{program_name(process) or 'process'} (PID {process.pid})"
+def program(process: Process) -> Text:
+    """Return a process as its program and number: ``export.py (PID 123)``."""
+    return numbered(program_name(process) or "process", process.pid)
+
+
+def numbered(name: Optional[str], pid: Optional[int]) -> Text:
+    """Return a process that may not have been captured, with the name of its program if that is known."""
+    return _PROGRAM(name=name, pid=pid) if name else _PID(pid=pid)
 
 
 class Holder(NamedTuple):
     """A process that holds the other end of a pipe or socket."""
 
     pid: int
-    name: str  # for the reader: "export.py (PID 123)"
-    how: str  # "descriptor 6"
+    name: Text  # "export.py (PID 123)"
+    how: Said  # "descriptor 6"
     standard: bool  # True: as its stdin, stdout or stderr, and so on purpose
 
 
@@ -80,11 +96,9 @@ def holders(view: View, resource: Resource) -> Tuple[Holder, ...]:
             continue
         process, ends = view.by_pid.get(waker.pid), [end for end in resource.ends if end.pid == waker.pid]
         other = next((end.program for end in ends if end.program), None)
-        name = (
-            program(process) if process is not None else f"{other} (PID {waker.pid})" if other else f"PID {waker.pid}"
-        )
+        name = program(process) if process is not None else numbered(other, waker.pid)
         standard = any(end.fd <= _STDERR and end.mode != "r" for end in ends)
-        found.append(Holder(waker.pid, name, waker.name or "a descriptor", standard))
+        found.append(Holder(waker.pid, name, waker.name or _SOME_DESCRIPTOR(), standard))
     return tuple(found)
 
 
@@ -193,12 +207,12 @@ def drained(reader: Process, several: List[Waiter], pipe: Resource) -> bool:
     return any(keys.get(ident) == pipe.key for loop in reader.loops for ident in loop.descriptors)
 
 
-def awaits_orders(view: View, process: Process, thread: Thread, resource: Optional[Resource]) -> Optional[str]:
-    """Return a sentence on why a wait for this peer may be idle by design; None if nothing shows that."""
+def awaits_orders(view: View, process: Process, thread: Thread, resource: Optional[Resource]) -> Optional[Text]:
+    """Return why a wait for this peer may be idle by design; None if nothing shows that."""
     if resource is not None and any(waker.pid in ancestors(view, process) for waker in resource.wakers):
-        return "the other end is its parent's, or of somebody above: a worker that waits for orders rests like this"
+        return _WORKER()
     if any(frame.file.endswith(multiprocessing("managers")) for frame in thread.python[:6]):
-        return "it asks an object of a multiprocessing manager, which may wait by design: a queue, a lock"
+        return _MANAGER()
     return None
 
 

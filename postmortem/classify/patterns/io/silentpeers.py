@@ -5,18 +5,30 @@ from __future__ import annotations
 from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ....evidence import Resource
+from ....findings import Template, Text
+from ....findings.found import Said
 from ....waitgraph import Agent
-from ...facts.knowledge import own_frame, short
+from ...facts import clauses
+from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Match
 from .pipes import WRITES, Waiter, program, waiters
 
-REMEDY = (
+#: Most processes of a cycle; larger ones are not searched for.
+_MOST = 64
+#: Most of its readers that the summary names.
+_NAMED = 3
+
+_REMEDY = Template(
     "Agree who sends first, and write that down beside the protocol: when every side reads before it writes, nobody begins. "
     "Give each receive a time limit (Connection.poll(timeout), socket.settimeout), so that a peer that waits, too, is noticed."
 )
-#: Most processes of a cycle; larger ones are not searched for.
-_MOST = 64
+_SUMMARY = Template("{readers}{more} each wait to read what another one of them would send: nobody sends first")
+_READER = Template("{who}{at}")
+_READER_AT = Template(" (at {frame})")
+_MORE = Template(" and {count} more")
+_READS = Template("{reader} waits{at} to read {what}, which {writers: and } could write to")
+_HANDLED = Template("a signal handler of one of them may send something")
 
 
 class Side(NamedTuple):
@@ -64,30 +76,28 @@ def told(view: View, circle: Sequence[Side]) -> Match:
     first = circle[0].waiter
     sure = all(view.graph.stuck(side.waiter.agent) == "proven" for side in circle)
     handled = any(side.waiter.process.signal_handlers or side.waiter.process.catches for side in circle)
-    facts: List[str] = []
+    facts: List[Said] = []
     for waiter, others in circle:
-        who = " and ".join(program(view.by_pid[pid]) for pid in others)
-        at = own_frame(waiter.frames)
-        where = f" at {short(at)}" if at else ""
-        facts.append(f"{waiter.who} waits{where} to read {waiter.resource.description}, which {who} could write to")
+        at, writers = clauses.at(own_frame(waiter.frames)), tuple(program(view.by_pid[pid]) for pid in others)
+        facts.append(_READS(reader=waiter.who, at=at, what=waiter.resource.description, writers=writers))
         facts += waiter.resource.because
     facts += view.graph.reasons(first.agent) if sure else ()
-    facts += ["a signal handler of one of them may send something"] if handled else []
-    names = [f"{side.waiter.who}{_at(side.waiter)}" for side in circle[:3]]
-    more = f" and {len(circle) - 3} more" if len(circle) > 3 else ""
+    facts += [_HANDLED()] if handled else []
+    readers = tuple(_reader(side.waiter) for side in circle[:_NAMED])
+    more = _MORE(count=len(circle) - _NAMED) if len(circle) > _NAMED else None
     return Match(
         confidence="proven" if sure else "possible" if handled else "likely",
-        summary=f"{', '.join(names)}{more} each wait to read what another one of them would send: nobody sends first",
+        summary=_SUMMARY(readers=readers, more=more),
         evidence=tuple(dict.fromkeys(facts)),
         culprits=tuple(dict.fromkeys(c for side in circle for c in side.waiter.culprits(view))),
-        remedy=REMEDY,
+        remedy=_REMEDY(),
         pid=first.process.pid,
     )
 
 
-def _at(waiter: Waiter) -> str:
+def _reader(waiter: Waiter) -> Text:
     frame = own_frame(waiter.frames)
-    return f" (at {short(frame)})" if frame else ""
+    return _READER(who=waiter.who, at=_READER_AT(frame=frame) if frame is not None else None)
 
 
 def _side(waiter: Waiter) -> Optional[Side]:

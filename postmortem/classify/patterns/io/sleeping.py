@@ -15,8 +15,10 @@ from __future__ import annotations
 from typing import Iterator, Optional
 
 from ....evidence import Process, Task, Thread
-from ...facts.knowledge import own_frame, short
-from ...facts.view import View, is_python, label
+from ....findings import Template
+from ...facts import clauses
+from ...facts.knowledge import own_frame
+from ...facts.view import View, is_python
 from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
@@ -32,6 +34,22 @@ TIMES, AT_LEAST = 3, 10
 #: Seconds, if there is no deadline to compare with (a core, --pid).
 ALONE = 60
 
+_SLEEPS = Template("{thread} sleeps{duration} at {frame}, {beside}")
+_OTHERS_WORK = Template("while others work")
+_NOTHING_COMPUTES = Template("and nothing else computes")
+_PROGRAM_SLEEPS = Template("{program} ({pid}){kind} sleeps in {call}{duration}")
+_PROCESS = Template("process {pid}")
+_NO_PYTHON = Template(", which is not a Python program,")
+_A_SLEEP = Template("a sleep")
+_DURATION = Template(" for {seconds:g} s")
+_CALL = Template("{thread} is in the system call {call}")
+_LENGTH = Template("it asked to sleep {seconds:g} s")
+_ALLOWED = Template("it was allowed {seconds:g} s in all")
+_TASK_SLEEPS = Template("{task} sleeps at {frame}, and no task has anything else to do")
+_ASLEEP = Template("{asleep} of {all} tasks are suspended in asyncio.sleep")
+_LOOP_SLEEPS = Template("the event loop of {thread} sleeps in {call}, for {seconds:g} s more at the last look")
+_OTHER_WORKS = Template("{sleeper} sleeps, but {other} has work")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each process whose main thread, a thread that it waits for, or its tasks sleep."""
@@ -45,7 +63,7 @@ def match(view: View) -> Iterator[Answer]:
             continue
         other = next((t for t in process.threads if _has_work(view, t, sleeper)), None)
         if other is not None:
-            yield No(f"{label(sleeper)} sleeps, but {label(other)} has work")
+            yield No(_OTHER_WORKS(sleeper=clauses.named(sleeper), other=clauses.named(other)))
             continue
         yield _match(view, process, sleeper)
 
@@ -74,21 +92,21 @@ def _match(view: View, process: Process, thread: Thread) -> Match:
     wait = thread.wait
     length = wait.timeout_s if wait else None
     frame = own_frame(thread.python)
-    call = wait.syscall if wait and wait.syscall else "a sleep"
+    call = wait.syscall if wait and wait.syscall else _A_SLEEP()
     busy = view.work_beside(process, thread)
-    duration = f" for {length:g} s" if length is not None else ""
+    who, duration = clauses.named(thread), _DURATION(seconds=length) if length is not None else None
     if frame is not None:
-        rest = "while others work" if busy else "and nothing else computes"
-        summary = f"{label(thread)} sleeps{duration} at {short(frame)}, {rest}"
+        beside = _OTHERS_WORK() if busy else _NOTHING_COMPUTES()
+        summary = _SLEEPS(thread=who, duration=duration, frame=frame, beside=beside)
     else:
-        program = (process.argv or (process.exe or f"process {process.pid}",))[0]
-        kind = "" if is_python(process) else ", which is not a Python program,"
-        summary = f"{program} ({process.pid}){kind} sleeps in {call}{duration}"
-    facts = [f"{label(thread)} is in the system call {call}"]
+        program = process.argv[0] if process.argv else process.exe or _PROCESS(pid=process.pid)
+        kind = None if is_python(process) else _NO_PYTHON()
+        summary = _PROGRAM_SLEEPS(program=program, pid=process.pid, kind=kind, call=call, duration=duration)
+    facts = [_CALL(thread=who, call=call)]
     if length is not None:
-        facts.append(f"it asked to sleep {length:g} s")
+        facts.append(_LENGTH(seconds=length))
     if view.evidence.trigger.seconds is not None and view.evidence.trigger.kind == "timeout":
-        facts.append(f"it was allowed {view.evidence.trigger.seconds:g} s in all")
+        facts.append(_ALLOWED(seconds=view.evidence.trigger.seconds))
     return Match(
         confidence="likely" if _too_long(view, length) and not busy else "possible",
         summary=summary,
@@ -124,10 +142,10 @@ def _sleeping_tasks(view: View, process: Process, main: Thread) -> Iterator[Answ
     busy = view.work_beside(process, main)
     yield Match(
         confidence="likely" if _too_long(view, wait.timeout_s) and not busy else "possible",
-        summary=f"task {asleep[0].name} sleeps at {short(frame)}, and no task has anything else to do",
+        summary=_TASK_SLEEPS(task=clauses.task(asleep[0]), frame=frame),
         evidence=(
-            f"{len(asleep)} of {len(tasks)} tasks are suspended in asyncio.sleep",
-            f"the event loop of {label(main)} sleeps in {wait.syscall}, for {wait.timeout_s:g} s more at the last look",
+            _ASLEEP(asleep=len(asleep), all=len(tasks)),
+            _LOOP_SLEEPS(thread=clauses.named(main), call=wait.syscall, seconds=wait.timeout_s),
             *busy,
         ),
         culprits=tuple(view.culprit(process, f, main, t.name) for t in asleep[:3] for f in [own_frame(t.stack)] if f),

@@ -16,10 +16,13 @@ options.
 from __future__ import annotations
 
 import re
-from typing import Iterator, List, Optional
+from typing import Iterator, List, Optional, Union
 
 from ....evidence import PythonFrame, Resource
-from ...facts.knowledge import own_frame, short
+from ....findings import Template, Text
+from ....findings.found import Said
+from ...facts import clauses
+from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from .pipes import WRITES, Waiter, ancestors, behind, holders, read_ends, waiters, waiters_of_unknown
@@ -51,6 +54,15 @@ _ASKS = (
 
 _TALKS = (("/code.py", "interact"), ("/cmd.py", "cmdloop"))
 
+_SUMMARY = Template("{reader} waits{at} for input that does not come, from {stdin}")
+_READS = Template("{reader} reads its input{at}: {stdin}")
+_ASKS_PERSON = Template("it asks a person: {call}")
+_WORKER = Template("a program that takes its orders from another one, as a worker or a language server, rests so")
+_AT_TERMINAL = Template("a person may sit at that terminal")
+_CONSOLE = Template("it is an interactive console, to which somebody may type")
+_SENT = Template("{reader} reads what another process of the tree sends: {stdin}")
+_FILTER = Template("{reader} reads a pipe, as such programs do: {stdin}")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each thread or task that reads standard input or a terminal."""
@@ -69,9 +81,9 @@ def match(view: View) -> Iterator[Answer]:
             if sends and not (
                 asked and (view.graph.stuck(waiter.agent) or all(_only_reads(view, pid) for pid in senders))
             ):
-                yield No(f"{waiter.who} reads what another process of the tree sends: {stdin.description}")
+                yield No(_SENT(reader=waiter.who, stdin=stdin.description))
             elif stdin.kind == "pipe" and own_frame(waiter.frames) is None and not _writers_ask(view, stdin):
-                yield No(f"{waiter.who} reads a pipe, as such programs do: {stdin.description}")
+                yield No(_FILTER(reader=waiter.who, stdin=stdin.description))
             elif not view.idle(waiter.thread):
                 yield _match(view, waiter, stdin)
 
@@ -98,15 +110,15 @@ def _stdin(waiter: Waiter) -> Optional[Resource]:
 
 
 def _match(view: View, waiter: Waiter, stdin: Resource) -> Match:
-    process = waiter.process
+    process, who = waiter.process, waiter.who
     frame = own_frame(waiter.frames)
-    at = f" at {short(frame)}" if frame else ""
-    facts: List[str] = [f"{waiter.who} reads its input{at}: {stdin.description}", *stdin.because]
+    at = clauses.at(frame)
+    facts: List[Said] = [_READS(reader=who, at=at, stdin=stdin.description), *stdin.because]
     asks, idle, attended = _asks(view, waiter, frame), _writers_ask(view, stdin), _attended(view, waiter, stdin)
     if asks:
-        facts.append(f"it asks a person: {asks}")
+        facts.append(_ASKS_PERSON(call=asks))
     elif stdin.kind != "terminal" and not idle:
-        facts.append("a program that takes its orders from another one, as a worker or a language server, rests so")
+        facts.append(_WORKER())
     facts += [attended] if attended else []
     stuck = view.graph.stuck(waiter.agent) if stdin.kind == "pipe" and asks else None
     facts += view.graph.reasons(waiter.agent) if stuck == "proven" else ()
@@ -114,7 +126,7 @@ def _match(view: View, waiter: Waiter, stdin: Resource) -> Match:
     matters = frame is not None and view.matters(process, waiter.thread)
     return Match(
         confidence="proven" if stuck == "proven" else "likely" if sure and matters else "possible",
-        summary=f"{waiter.who} waits{at} for input that does not come, from {stdin.description}",
+        summary=_SUMMARY(reader=who, at=at, stdin=stdin.description),
         evidence=tuple(dict.fromkeys(facts)),
         culprits=waiter.culprits(view),
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, waiter.thread.tid)),
@@ -122,16 +134,16 @@ def _match(view: View, waiter: Waiter, stdin: Resource) -> Match:
     )
 
 
-def _attended(view: View, waiter: Waiter, stdin: Resource) -> Optional[str]:
+def _attended(view: View, waiter: Waiter, stdin: Resource) -> Optional[Text]:
     """Return why a person may be there to answer, if the capture was not triggered by a deadline; else None."""
     if view.evidence.trigger.kind != "pid":
         return None
     if stdin.kind == "terminal" and stdin.state == "foreground":
-        return "a person may sit at that terminal"
+        return _AT_TERMINAL()
     frames = waiter.frames[:6]
     talks = any(f.file.endswith(file) and f.function == function for f in frames for file, function in _TALKS)
     if talks and not any(f.file.endswith("/pdb.py") for f in frames):  # pdb is an exception: it was left behind
-        return "it is an interactive console, to which somebody may type"
+        return _CONSOLE()
     return None
 
 
@@ -143,14 +155,14 @@ def _writers_ask(view: View, stdin: Resource) -> bool:
     return stdin.state == _WRITER_ASKS or (bool(waits) and all(asking))
 
 
-def _asks(view: View, waiter: Waiter, frame: Optional[PythonFrame]) -> Optional[str]:
+def _asks(view: View, waiter: Waiter, frame: Optional[PythonFrame]) -> Union[str, PythonFrame, None]:
     """Return the call that asks a person: in the line itself, or a library function for that purpose; else None."""
     calling = waiter.thread.calling if waiter.task is None else None
     if calling is not None and calling.function.rpartition(".")[2] == "input":
         return "input()"
     for found in waiter.frames[:6]:
         if any(found.file.endswith(file) and found.function == function for file, function in _ASKS):
-            return short(found)
+            return found
     source = view.evidence.source(frame.file, frame.line) if frame is not None else None
     if frame is not None and frame.file == "<string>" and "-c" in waiter.process.argv[:-1]:
         text = waiter.process.argv[waiter.process.argv.index("-c") + 1].split("\n")

@@ -9,7 +9,7 @@ import pytest
 
 from postmortem.cpython.heap import reachability
 from postmortem.cpython.heap.owners import Holder
-from postmortem.cpython.heap.reachability import MAX_LEVELS, Reach, Surroundings, Walk, walk
+from postmortem.cpython.heap.reachability import MAX_LEVELS, Reach, ReferredTo, Surroundings, Walk, walk
 from postmortem.cpython.heap.referrers import Reference, References
 from postmortem.cpython.heap.slots import CALLBACK, DICT, FIELD, ITEM, WEAK, Slot
 from postmortem.cpython.objects.builtins import NotThat, TypeInfo
@@ -90,7 +90,7 @@ def test_what_only_its_waiter_refers_to_is_out_of_reach() -> None:
     """Nobody is met, nothing is missing, and each object on the way has its sentence."""
     reach = climbed(own())
     assert reach.complete and reach.actors == [] and len(reach.steps) == 3
-    assert "the Queue is referred to once: local it of work (on the waiting thread's own stack)" in reach.steps
+    assert ReferredTo("the Queue", 1, ("local it of work (on the waiting thread's own stack)",)) in reach.steps
 
 
 @pytest.mark.parametrize("short", [LOCK, DEQUE, QUEUE])

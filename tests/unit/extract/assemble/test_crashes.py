@@ -29,6 +29,7 @@ from postmortem.native import NativeStacks
 from postmortem.native.stacks import CrashFrame, CrashLine, CrashPlace, Said
 
 from ....support.crashing import Part, R, X, crashed, fault, sent, siginfo
+from ....support.inwords import reason
 
 CODE, TEXT = 0x40_0000, 0x50_0000
 STACK, TOP = 0x7FFC_0000_0000, 0x7FFC_0020_0000
@@ -105,7 +106,7 @@ def test_without_a_siginfo_the_signal_alone_is_known(tmp_path: Path) -> None:
     """A gap says so."""
     found, gaps = read(core(tmp_path, b""), seen(places=[place(rdi=8)]))
     assert (found.signal, found.code, found.address) == (11, None, None)
-    assert [gap.reason for gap in gaps] == ["the core has no siginfo"]
+    assert [reason(gap) for gap in gaps] == ["the core has no siginfo"]
 
 
 def test_a_jump_to_nowhere_is_an_execution(tmp_path: Path) -> None:

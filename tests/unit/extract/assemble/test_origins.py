@@ -9,7 +9,8 @@ import pytest
 from postmortem.cores.store import Stored
 from postmortem.errors import NotACore
 from postmortem.evidence import Evidence, Gap, Origin, Process, Trigger
-from postmortem.extract.assemble.origins import named_as, with_origin
+from postmortem.extract.assemble.origins import errors_named, name_in_store, with_origin
+from postmortem.report.phrases.gaps import in_words
 
 ORIGIN = Origin("systemd", None, 4711, "python3", "SIGABRT")
 PATH = Path("/proc/1/fd/9")
@@ -47,25 +48,26 @@ def test_gaps_are_about_what_the_user_named() -> None:
         (),
         (
             Gap("core", str(PATH), "the file ends before its segments do: it was cut short", code="core-cut-short"),
-            Gap("gdb", "x", f"{PATH}: bad"),
+            Gap("gdb", "x", "{path}: bad", code="no-native-stacks", slots={"path": str(PATH)}),
         ),
     )
-    assert with_origin(found, stored(ours)).gaps == (ours, Gap("gdb", "x", "coredumpctl:last: bad"))
+    kept = with_origin(found, stored(ours)).gaps
+    assert kept[0] == ours and [in_words(gap).reason for gap in kept[1:]] == ["coredumpctl:last: bad"]
     assert [gap.subject for gap in with_origin(found, stored()).gaps] == ["coredumpctl:last", "x"]
 
 
 def test_names_below_a_container_s_root() -> None:
     """As they are inside; a descriptor whose number begins alike is another one."""
     root = Path("/proc/1/fd/8")
-    gap = Gap("core", f"{root}/usr/lib/x.so", f"{root}/a, /proc/1/fd/88/b and /proc/1/fd/99")
-    found = Evidence(Trigger("core"), (Process(7, exe=f"{root}/usr/bin/python3"),), (gap,))
+    gaps = Gap("core", f"{root}/usr/lib/x.so"), Gap("core", "/proc/1/fd/88/b"), Gap("core", "/proc/1/fd/99")
+    found = Evidence(Trigger("core"), (Process(7, exe=f"{root}/usr/bin/python3"),), gaps)
     told = with_origin(found, stored()._replace(root=root))
     assert told.processes[0].exe == "/usr/bin/python3"
-    assert told.gaps == (Gap("core", "/usr/lib/x.so", "/a, /proc/1/fd/88/b and /proc/1/fd/99"),)
+    assert [gap.subject for gap in told.gaps] == ["/usr/lib/x.so", "/proc/1/fd/88/b", "/proc/1/fd/99"]
 
 
 def test_errors_too() -> None:
     """An error keeps its type and its next step, and names the source instead of the file."""
-    with pytest.raises(NotACore) as raised, named_as(stored()):
-        raise NotACore(f"{PATH} is not a core file", "name another")
+    with pytest.raises(NotACore) as raised, errors_named(name_in_store(stored())):
+        raise NotACore("{path} is not a core file", "name another", PATH)
     assert raised.value.sentence() == "coredumpctl:last is not a core file; name another"

@@ -22,6 +22,7 @@ from postmortem.extract.cross_process.forks import (
 from postmortem.memory import ElfCore, Segments
 
 from ....support.corefiles import core, note, prstatus
+from ....support.inwords import words
 
 BLOCKS = 0x7F00_0000
 FORKER, OTHER = BLOCKS, BLOCKS + 0x100
@@ -72,7 +73,9 @@ def test_a_plain_lock_is_held_by_the_parents_thread(tmp_path: Path) -> None:
     assert lock.owner_gone is True
     assert lock.wakers[0].frame is not None
     assert (lock.wakers[0].basis, lock.wakers[0].frame.line) == ("memory", 7)
-    assert any("pusher (11) holds the lock of the same address, taken at p.py:7" in step for step in lock.because)
+    assert any(
+        "pusher (11) holds the lock of the same address, taken at p.py:7" in step for step in words(lock.because)
+    )
 
 
 def test_without_a_holder_in_the_parent_it_is_inferred(tmp_path: Path) -> None:
@@ -157,7 +160,7 @@ def test_the_holder_may_have_ended_in_the_parent_since(tmp_path: Path) -> None:
     found = deserted(tmp_path, bytes(0x440) + block(BLOCKS + 0x440))
     lock = found.resources[0]
     assert (found.forked, lock.owner_gone, lock.wakers[0].basis) == (True, True, "inferred")
-    assert any("the parent had them when it forked" in step for step in lock.because)
+    assert any("the parent had them when it forked" in step for step in words(lock.because))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from postmortem.extract.cross_process.sharing import with_sharers
 from postmortem.extract.ownership.ownership import Ownership
 from postmortem.memory import MappedFile
 
+from ....support.inwords import words
+
 KEY = "shared-semaphore:00:1b:77"
 MAPS = ["7f00-7f01 rw-s 00000000 00:1b 77                      /dev/shm/sem.abc (deleted)"]
 NOTED: Dict[str, Any] = {"beyond": {}, "unread": 0, "not_looked_at": 0}
@@ -48,7 +50,7 @@ def test_nobody_has_what_is_taken() -> None:
     """All of them were read, and none counts it: its holder is gone."""
     found = joined({1: claim(), 2: claim()})
     assert found.owner_gone is True
-    assert any("processes 1, 2 have it" in step for step in found.because)
+    assert any("processes 1, 2 have it" in step for step in words(found.because))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,7 @@ def test_a_thread_that_has_ended_in_a_living_process() -> None:
     """It counts as taken there, by a thread that is no more."""
     found = joined({1: claim(), 2: claim(1, None)})
     assert (found.owner_gone, found.owner_pid) == (True, None)
-    assert "process 2" in found.because[0]
+    assert "process 2" in words(found.because)[0]
 
 
 def test_two_that_count_it_leave_it_open() -> None:
@@ -97,7 +99,7 @@ def test_a_semaphore_that_is_always_given_back_tells_where() -> None:
     waits, idle = Claim(False, 0, 0, None, (here,)), claim(is_lock=False)
     found = joined({1: waits, 2: waits, 3: idle})
     assert (found.taken_at, found.closed, found.owner_gone) == ((here,), True, None)
-    assert any("it guards something" in step for step in found.because)
+    assert any("it guards something" in step for step in words(found.because))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import pytest
 
-from postmortem.cpython.heap.reachability import Actor, Obstacle, Reach, Step
+from postmortem.cpython.heap.reachability import Actor, Obstacle, Reach, ReferredTo, Step
 from postmortem.cpython.runtime.releases import LAYOUTS
 from postmortem.cpython.state.interpreter import ThreadState
 from postmortem.evidence import Gap, Resource, Thread, Wait, replace
@@ -16,6 +16,7 @@ from postmortem.extract.ownership.wakers import Books, Reaches
 from postmortem.extract.process.threadtable import ThreadTable
 
 from ....support.contexts import made
+from ....support.inwords import remedy, words
 
 QUEUE = Resource("queue-1", "queue", "Queue q", waiters=(11,))
 WAITING = Thread(11, wait=Wait("condition", resource="queue-1", endless=True), is_main=True)
@@ -69,19 +70,25 @@ def settled(
 
 def test_nobody_can_reach_it() -> None:
     """Closed, without wakers; the conclusion is one sentence, and what it rests on is kept beside it."""
-    done = settled(Reach(steps=["the deque is referred to once: …", "a Queue is referred to 3 times: …"], references=4))
+    done = settled(Reach(steps=[ReferredTo("the deque", 1, ("x",)), ReferredTo("a Queue", 3, ())], references=4))
     assert done.resource.closed is True and done.resource.wakers == () and done.gaps == []
-    (sentence,) = done.resource.because
+    (sentence,) = words(done.resource.because)
     assert "only those who wait for it refer to Queue q" in sentence and "all 4 references" in sentence
-    assert done.resource.steps == ("a Queue is referred to 3 times: …", "the deque is referred to once: …")
+    assert words(done.resource.steps) == (
+        "a Queue is referred to 3 times: by nobody",
+        "the deque is referred to once: x",
+    )
 
 
 def test_of_those_who_reach_it_two_are_told_of() -> None:
     """In the same order whatever order memory was read in; all of them are wakers."""
     strangers = [ThreadState(n, 0, n, n, None, name=f"s-{n}") for n in (15, 13, 14)]
     done = settled(Reach([Actor(way("local q of work → the Queue"), state) for state in strangers]))
-    assert len(done.resource.wakers) == 3 and len(done.resource.because) == 3
-    assert "s-13 and s-14 and 1 more" in done.resource.because[0] and "s-13 has a way" in done.resource.because[1]
+    assert len(done.resource.wakers) == 3 and len(words(done.resource.because)) == 3
+    assert (
+        "s-13 and s-14 and 1 more" in words(done.resource.because)[0]
+        and "s-13 has a way" in words(done.resource.because)[1]
+    )
 
 
 def test_threads_that_reach_it_are_wakers() -> None:
@@ -94,14 +101,14 @@ def test_a_global_leaves_it_open() -> None:
     """The agents that may use the global are unknown; the place is named."""
     done = settled(Reach([Actor(way("global Q of app → the Queue"))]))
     assert done.resource.closed is None and done.resource.wakers[0].name == "global Q of app → the Queue"
-    assert done.resource.because == () and done.gaps == []
+    assert words(done.resource.because) == () and done.gaps == []
 
 
 def test_what_is_not_known_is_a_gap() -> None:
     """And leaves it open."""
     done = settled(Reach(obstacle=Obstacle("uncounted", "the Queue", 3, 2)))
     assert done.resource == QUEUE
-    assert [gap.subject for gap in done.gaps] == ["who else could end one of the waits"] and done.gaps[0].remedy
+    assert [gap.subject for gap in done.gaps] == ["who else could end one of the waits"] and remedy(done.gaps[0])
 
 
 COUNTS = Reach(obstacle=Obstacle("uncounted", "the Queue", 3, 2))
@@ -109,7 +116,7 @@ COUNTS = Reach(obstacle=Obstacle("uncounted", "the Queue", 3, 2))
 
 def test_a_gap_names_no_remedy_that_cannot_help() -> None:
     """Every page was in the core already."""
-    assert [gap.remedy for gap in settled(COUNTS, whole=True).gaps] == [None]
+    assert [remedy(gap) for gap in settled(COUNTS, whole=True).gaps] == [""]
 
 
 def test_what_anybody_reaches_is_decided_whatever_else_was_not_found() -> None:

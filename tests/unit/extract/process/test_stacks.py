@@ -10,6 +10,8 @@ from postmortem.cpython.objects.linetable import Location
 from postmortem.evidence import Gap, NativeFrame, PythonFrame
 from postmortem.extract.process.stacks import KEEP_INNER, KEEP_OUTER, Stacks
 
+from ....support.inwords import reason, remedy
+
 
 class FakeCode:
     filename, qualname, unread = "/app/deep.py", None, ()
@@ -57,7 +59,7 @@ def test_a_cut_stack_counts_what_no_one_kept() -> None:
     found = made.of(Chain(frames(5_000), None, 100_000, LeftOut(4_000, 95_000, 0)), (), 7)
     assert len(found.frames) == KEEP_INNER + KEEP_OUTER
     assert found.left_out is not None and found.left_out.frames == 100_000 - KEEP_INNER - KEEP_OUTER
-    assert len(gaps) == 1 and f"{found.left_out.frames} frames" in gaps[0].reason
+    assert len(gaps) == 1 and f"{found.left_out.frames} frames" in reason(gaps[0])
     assert made.depth(7, 3) == 3
     assert made.depth(7, 4_999) == KEEP_INNER + KEEP_OUTER - 1
     assert made.depth(7, 2_000) == KEEP_INNER
@@ -90,4 +92,4 @@ def test_a_greenlet_is_not_the_whole_story() -> None:
     made.of(Chain(frames(1), None, 1), (native("time_sleep"), entered), 7)
     (gap,) = gaps
     assert gap.subject == "stack of thread 7"
-    assert "print_run_info" in (gap.remedy or "")
+    assert "print_run_info" in (remedy(gap) or "")

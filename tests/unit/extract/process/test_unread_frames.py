@@ -9,6 +9,8 @@ from postmortem.cpython.objects.linetable import Location
 from postmortem.evidence import Gap
 from postmortem.extract.process.stacks import Stacks
 
+from ....support.inwords import reason
+
 
 class FakeCode:
     def __init__(self, name: str, *unread: str) -> None:
@@ -35,7 +37,7 @@ def stack(*codes: FakeCode) -> List[Gap]:
 def test_frames_without_name_or_line_are_a_gap() -> None:
     """They are shown, for they are there, and one gap of the thread says what is not known of how many."""
     gaps = stack(FakeCode("a"), FakeCode("<unknown>", "name"), FakeCode("b", "lines"), FakeCode("c", "lines"))
-    assert [(gap.subject, gap.reason) for gap in gaps] == [
+    assert [(gap.subject, reason(gap)) for gap in gaps] == [
         ("Python stack of thread 7", "lines and name of 3 frames: not in the core, or damaged")
     ]
     assert stack(FakeCode("a"), FakeCode("b")) == []

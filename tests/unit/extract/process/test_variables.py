@@ -9,6 +9,8 @@ from postmortem.evidence import Gap
 from postmortem.extract.process.variables import Variables
 from postmortem.memory import Fault
 
+from ....support.inwords import reason
+
 
 class FakeFrame:
     def __init__(self, function: str) -> None:
@@ -40,6 +42,6 @@ def test_globals_that_cannot_be_read_are_a_gap() -> None:
         python: Any = FakePython(error)
         frame: Any = FakeFrame("<module>")
         assert Variables(python, gaps).of(frame) is None
-        assert [(gap.subject, gap.reason) for gap in gaps] == [("local variables of <module>", str(error))]
+        assert [(gap.subject, reason(gap)) for gap in gaps] == [("local variables of <module>", str(error))]
         function: Any = FakeFrame("work")
         assert Variables(python, gaps).of(function) == ()

@@ -7,6 +7,8 @@ from typing import Any, Dict, Optional
 from postmortem.evidence import Gap
 from postmortem.extract.recorded.shortcomings import end_gaps, step_gaps
 
+from ....support.inwords import reason, remedy
+
 
 def step(name: str, subject: str, error: Optional[str] = None, remedy: Optional[str] = None) -> Dict[str, Any]:
     return {"step": name, "subject": subject, "ok": error is None, "error": error, "remedy": remedy}
@@ -44,7 +46,7 @@ def test_a_capture_without_an_end_was_cut_short() -> None:
     """Killed before its core, it says after which step; one that came to its end, whatever failed on the way, does not."""
     steps = [step("processes", "the tree"), step("window", "the tree", "no time")]
     (gap,) = end_gaps({"steps": steps})
-    assert "cut short after its step 'window' of the tree" in gap.reason and gap.remedy
-    assert "before its first step" in end_gaps({})[0].reason
-    assert "before its first step" in end_gaps({"steps": 7, "timings": {}})[0].reason
+    assert "cut short after its step 'window' of the tree" in reason(gap) and remedy(gap)
+    assert "before its first step" in reason(end_gaps({})[0])
+    assert "before its first step" in reason(end_gaps({"steps": 7, "timings": {}})[0])
     assert end_gaps({"steps": steps, "timings": {"observe_s": 1.0, "pause_s": None}}) == []

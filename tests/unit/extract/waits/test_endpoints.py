@@ -12,6 +12,8 @@ from postmortem.extract.waits.endpoints import DescriptorBook
 from postmortem.extract.waits.threadwaits import SystemCall, polled
 from postmortem.memory import Segments
 
+from ....support.inwords import words
+
 NOBODY_ELSE = {
     "ends": {},
     "processes": {},
@@ -62,7 +64,7 @@ def test_a_full_pipe_names_who_could_empty_it() -> None:
     assert [(w.pid, w.role, w.basis) for w in pipe.wakers] == [(PARENT, "end", "kernel")]
     assert {(end.pid, end.fd, end.mode) for end in pipe.ends} == {(PARENT, 5, "r"), (CHILD, 1, "w")}
     assert pipe.description == "stdout, a pipe read by PID 10 (export.py) (descriptor 1)"
-    assert pipe.because[0] == "PID 10 (export.py) holds its read end, as descriptor 5"
+    assert words(pipe.because)[0] == "PID 10 (export.py) holds its read end, as descriptor 5"
 
 
 def test_a_reader_that_holds_the_write_end_itself() -> None:
@@ -73,7 +75,7 @@ def test_a_reader_that_holds_the_write_end_itself() -> None:
     pipe = one(made)
     assert [w.pid for w in pipe.wakers] == [PARENT]
     assert pipe.description == "pipe from this process alone (descriptor 5)"
-    assert pipe.because[0] == "this process itself holds its write end, as descriptor 6"
+    assert words(pipe.because)[0] == "this process itself holds its write end, as descriptor 6"
 
 
 def closed(beyond: Optional[Dict[str, Any]] = None, **net: Any) -> Optional[bool]:
@@ -136,7 +138,7 @@ def test_holders_beyond_the_tree_and_what_they_do() -> None:
     made.note(0, 10)
     pipe = one(made)
     assert pipe.description == "stdin, a pipe written by PID 900 (cat) (descriptor 0)"
-    assert pipe.because[0] == "PID 900 (cat) holds its write end, as descriptor 1; it is in read on /dev/pts/1"
+    assert words(pipe.because)[0] == "PID 900 (cat) holds its write end, as descriptor 1; it is in read on /dev/pts/1"
     assert [(end.in_tree, end.program) for end in pipe.ends] == [(True, None), (False, "cat")]
 
 
@@ -221,14 +223,14 @@ def test_the_holder_of_a_lock_on_a_file() -> None:
     found = waited_lock({**lock(), **FILE})
     assert (found.kind, found.owner_pid, found.owner_basis, found.key) == ("file-lock", CHILD, "recorded", "file:8:1:5")
     assert found.description == "lock on /tmp/a.lock (flock, exclusive)"
-    assert "PID 11 (gzip) holds it through its descriptor 4" in found.because
+    assert "PID 11 (gzip) holds it through its descriptor 4" in words(found.because)
 
 
 def test_a_flock_outlives_who_took_it() -> None:
     """The holder is whoever inherited the descriptor; the table names a process that is no more."""
     found = waited_lock({**lock(pid=999), **FILE})
     assert found.owner_pid == CHILD
-    assert found.because[-1] == "PID 999 took it and is no more; the lock went on with the descriptor"
+    assert words(found.because)[-1] == "PID 999 took it and is no more; the lock went on with the descriptor"
 
 
 def test_a_flock_that_several_inherited_has_no_single_holder() -> None:
@@ -247,8 +249,8 @@ def test_who_took_a_flock_and_closed_the_file_still_lives() -> None:
     through = [[CHILD, 4, "1: FLOCK ADVISORY WRITE 10 8:1:5"]]
     net = {"locked_files": {"/tmp/a.lock": {"device": [8, 1], "inode": 5, "through": through}}}
     found = waited_lock({**lock(pid=PARENT), **net})
-    assert found.because[-1].startswith("PID 10 (export.py) took it and no longer has it open")
-    assert "no longer has it open" in waited_lock({**lock(pid=999, alive=True), **FILE}).because[-1]
+    assert words(found.because)[-1].startswith("PID 10 (export.py) took it and no longer has it open")
+    assert "no longer has it open" in words(waited_lock({**lock(pid=999, alive=True), **FILE}).because)[-1]
 
 
 def test_a_posix_lock_belongs_to_its_process() -> None:
@@ -297,7 +299,7 @@ def test_who_has_the_other_end_of_a_terminal() -> None:
     made.note(2, 11)
     ours, other = made.resources()
     assert ([(w.pid, w.name) for w in ours.wakers], ours.closed) == ([(PARENT, "descriptor 5")], None)
-    assert ours.because == ("PID 10 (export.py) has its other end, as descriptor 5",)
+    assert words(ours.because) == ("PID 10 (export.py) has its other end, as descriptor 5",)
     assert other.wakers == ()
 
 

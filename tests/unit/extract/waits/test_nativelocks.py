@@ -13,6 +13,8 @@ from postmortem.libc import FutexCall
 from postmortem.memory import ElfCore, MappedFile, Segments
 from postmortem.memory.notes import CoreThread
 
+from ....support.inwords import words
+
 LIBC, UNITS, PYTHON = "/lib/libc.so.6", "/app/_units.so", "/usr/bin/python3.12"
 AT, SHARED_AT = 0x50000, 0x90000
 MUTEX, GUARD = (0x80, 2), (0, 0x10100)
@@ -98,10 +100,10 @@ def test_a_holder_that_is_no_more() -> None:
     core = Core([1], {AT: mutex(77)})
     resource = only(settled(core, {1: (AT, *MUTEX)}, {}))
     assert (resource.owner_tid, resource.owner_gone) == (None, True)
-    assert resource.because == ("the mutex records thread 77 as its owner, and the process has no such thread",)
+    assert words(resource.because) == ("the mutex records thread 77 as its owner, and the process has no such thread",)
     core.truncated = True
     resource = only(settled(core, {1: (AT, *MUTEX)}, {}))
-    assert (resource.owner_gone, resource.because) == (None, ())
+    assert (resource.owner_gone, words(resource.because)) == (None, ())
 
 
 def test_a_guard_is_held_by_whoever_is_in_the_same_function() -> None:
@@ -112,9 +114,9 @@ def test_a_guard_is_held_by_whoever_is_in_the_same_function() -> None:
     outside = [native("poll", LIBC), native("convert"), native("tables()", "/app/_other.so")]
     resource = only(settled(core, {1: (AT, *GUARD)}, {1: waiting, 2: inside, 3: outside}))
     assert (resource.owner_tid, resource.owner_basis) == (2, "inferred")
-    assert resource.because and "only other one inside the function" in resource.because[0]
+    assert words(resource.because) and "only other one inside the function" in words(resource.because)[0]
     resource = only(settled(core, {1: (AT, *GUARD)}, {1: waiting, 2: inside, 3: inside}))
-    assert (resource.owner_tid, resource.because) == (None, ())
+    assert (resource.owner_tid, words(resource.because)) == (None, ())
     nameless = [[*waiting[:2], native(None)], [native(None)]]
     assert only(settled(core, {1: (AT, *GUARD)}, {1: nameless[0], 2: nameless[1]})).owner_tid is None
 

@@ -25,6 +25,8 @@ from postmortem.evidence import (
 )
 from postmortem.evidence import replace as changed
 from postmortem.findings import Finding
+from postmortem.report.phrases.wording import Wording
+from postmortem.waitgraph import Places
 
 from .....support.diagnosed import classify
 from .....support.make import evidence, frame, process, thread, two_locks, verdict
@@ -274,7 +276,7 @@ def test_what_was_put_into_a_message_is_not_known() -> None:
 def test_what_the_last_words_mean(function: Optional[str], message: str, words: str) -> None:
     """Every version's wording finds its row; unknown words have none."""
     found = meaning(function, message)
-    assert found is not None and words in found.words
+    assert found is not None and words in Wording(Places(evidence())).text(found.words)
     assert meaning(None, "the moon is full") is None
 
 
