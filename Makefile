@@ -56,6 +56,8 @@ lint: $(TESTABLE)
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check --quiet .
 	$(RUN) -m mypy
+	@folder=$$(mktemp -d) && ln -s '$(CURDIR)/gdb' $$folder/postmortem_gdb && cd $$folder && \
+	'$(abspath $(RUN))' -m mypy --strict --explicit-package-bases -p postmortem_gdb && rm -r $$folder
 
 docs: $(INSTALLED)
 	@$(RUN) -m tools.docs

@@ -22,6 +22,7 @@ import json
 import os
 import re
 import time
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import gdb
 
@@ -40,9 +41,10 @@ FATAL = re.compile(r"(fatal_error|_?Py_FatalError(Func|Format|_TstateNULL)?)(\.[
 ARGUMENTS = ("prefix", "func", "msg", "format")
 
 
-def frames_of(until):
+def frames_of(until: float) -> Tuple[List[gdb.Frame], bool, Optional[str]]:
     """Return (frames, innermost first; whether they reach the thread's first one; error or None)."""
-    found, frame = [], gdb.newest_frame()
+    found: List[gdb.Frame] = []
+    frame: Optional[gdb.Frame] = gdb.newest_frame()
     try:
         while frame is not None:
             if len(found) >= MAX_FRAMES or time.monotonic() > until:
@@ -58,7 +60,7 @@ def frames_of(until):
     return found, False, None
 
 
-def shown(frame):
+def shown(frame: gdb.Frame) -> Dict[str, Any]:
     """Return a frame as JSON."""
     return {
         "function": name_of(frame),
@@ -68,7 +70,7 @@ def shown(frame):
     }
 
 
-def name_of(frame):
+def name_of(frame: gdb.Frame) -> Optional[str]:
     """Return a frame's function; None if unknown."""
     try:
         name = frame.name()
@@ -77,7 +79,7 @@ def name_of(frame):
     return clipped(name) if name else None
 
 
-def register(frame, name):
+def register(frame: gdb.Frame, name: str) -> Optional[int]:
     """Return a register of a frame; None if unknown."""
     try:
         return int(frame.read_register(name)) & WORD
@@ -85,7 +87,7 @@ def register(frame, name):
         return None
 
 
-def place(frame, index):
+def place(frame: gdb.Frame, index: int) -> Dict[str, Any]:
     """Return the instruction and registers of a frame."""
     names = AARCH64 if register(frame, "rip") is None else X86_64
     registers = {name: register(frame, name) for name in names}
@@ -94,7 +96,7 @@ def place(frame, index):
     return {"frame": index, "instruction": text, "code": code, "registers": known}
 
 
-def instruction(frame):
+def instruction(frame: gdb.Frame) -> Tuple[Optional[str], Optional[str]]:
     """Return (text, bytes in hex) of a frame's instruction; None each if its memory has no code."""
     try:
         found = frame.architecture().disassemble(frame.pc(), count=1)[0]
@@ -104,7 +106,7 @@ def instruction(frame):
     return " ".join(clipped(found["asm"]).split()), code.hex()
 
 
-def said(frame):
+def said(frame: gdb.Frame) -> Iterator[Dict[str, Optional[str]]]:
     """Yield the texts among the arguments of a fatal error's frame."""
     for name in ARGUMENTS:
         try:
@@ -117,12 +119,12 @@ def said(frame):
         yield {"function": name_of(frame), "name": name, "text": clipped(text)}
 
 
-def clipped(text):
+def clipped(text: str) -> str:
     """Limit the length of a text."""
     return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "..."
 
 
-def crash(lwp, until):
+def crash(lwp: int, until: float) -> Dict[str, Any]:
     """Return the facts of the selected thread's crash."""
     gdb.execute("set disassembly-flavor att", to_string=True)
     frames, whole, error = frames_of(until)
@@ -139,14 +141,14 @@ def crash(lwp, until):
     }
 
 
-def write(value):
+def write(value: Dict[str, Any]) -> None:
     """Append a line to the output."""
     fd = os.open(os.environ["POSTMORTEM_STACKS"], os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
     with os.fdopen(fd, "w", encoding="ascii") as file:
         file.write(json.dumps(value, separators=(",", ":")) + "\n")
 
 
-def main():
+def main() -> None:
     """Write the facts of the thread that crashed."""
     lwp, until = int(os.environ["POSTMORTEM_CRASHED"]), float(os.environ["POSTMORTEM_STACKS_UNTIL"])
     for thread in gdb.selected_inferior().threads():

@@ -21,7 +21,7 @@ import struct
 import subprocess
 import time
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Generator, List, Optional, Sequence, Tuple
 
 import gdb
 
@@ -85,6 +85,7 @@ class Engine:
         core = re.match(r"/proc/self/fd/(\d+)$", told.get("core") or "")
         inherited = [theirs.fileno(), *([int(core[1])] if core else [])]
         try:
+            self._program = words[0]
             self._process = subprocess.Popen(
                 [*words, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
@@ -117,7 +118,7 @@ class Engine:
 
     # ------------------------------------------------------------------ one command
 
-    def ask(self, command: str, arguments: Sequence[str]) -> Iterator[str]:
+    def ask(self, command: str, arguments: Sequence[str]) -> Generator[str, None, None]:
         """Yield the lines to print.
 
         An answer that is not read completely ends the child. Raises gdb.GdbError.
@@ -208,7 +209,7 @@ class Engine:
         size = os.lseek(self._said, 0, os.SEEK_END)
         words = os.pread(self._said, 4096, max(0, size - 4096)).decode("utf-8", "replace").strip().splitlines()
         last = f": {_plain(words[-1])[:300]}" if words else ""
-        return f"postmortem's interpreter ({self._process.args[0]}) has ended without an answer, status {status}{last}"
+        return f"postmortem's interpreter ({self._program}) has ended without an answer, status {status}{last}"
 
 
 def _rubbish() -> gdb.GdbError:

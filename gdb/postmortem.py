@@ -4,8 +4,8 @@ The files beside this one become the package `postmortem_gdb`, since the directo
 unchanged. No other part of postmortem runs here: a child in its own interpreter answers (engine.py).
 """
 
-import importlib.util
 import sys
+import types
 from pathlib import Path
 
 import gdb
@@ -14,7 +14,7 @@ HERE = Path(sys._getframe().f_code.co_filename).resolve().parent
 NAME = "postmortem_gdb"
 
 
-def main():
+def main() -> None:
     """Load the commands, also again and from another installation."""
     if sys.version_info < (3, 8):  # noqa: UP036 - gdb's Python is not the one that postmortem was installed with
         raise gdb.GdbError("this gdb's Python is older than 3.8, which postmortem's commands need")
@@ -23,8 +23,7 @@ def main():
         before.Engine.forget()
     for name in [name for name in sys.modules if name.split(".")[0] == NAME]:
         del sys.modules[name]  # sourced again, possibly from another installation
-    spec = importlib.util.spec_from_loader(NAME, None, is_package=True)
-    package = importlib.util.module_from_spec(spec)
+    package = types.ModuleType(NAME)
     package.__path__ = [str(HERE)]
     sys.modules[NAME] = package
     from postmortem_gdb import commands  # noqa: PLC0415 - only now is it importable

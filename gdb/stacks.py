@@ -29,6 +29,7 @@ import json
 import os
 import re
 import time
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 import gdb
 
@@ -38,6 +39,12 @@ MAX_NAME = 1000  # characters of a symbol or file name
 
 #: gdb raises RuntimeError for most failures; names that are not UTF-8 raise UnicodeError.
 FAILURES = (gdb.error, RuntimeError, ValueError, OverflowError)
+
+
+#: A frame, or another line of the output.
+Line = Dict[str, Any]
+#: (start, end, path, load bias) of a mapped library.
+Mapped = Tuple[int, int, str, int]
 
 
 class Stop(Exception):
@@ -50,12 +57,12 @@ OUT_OF_TIME = "out of time"
 class Libraries:
     """The shared libraries, whose symbols and unwind tables are loaded when a stack reaches them."""
 
-    def __init__(self, files):
+    def __init__(self, files: Sequence[Mapped]) -> None:
         self.files = files
-        self.tried = {objfile.filename for objfile in gdb.objfiles()}
+        self.tried: Set[Optional[str]] = {objfile.filename for objfile in gdb.objfiles()}
         self.all = False
 
-    def load_for(self, pc):
+    def load_for(self, pc: int) -> Tuple[Optional[str], bool]:
         """Return (path of the library that owns pc, whether it was just loaded, which invalidates frames)."""
         name = gdb.solib_name(pc)
         if name is None:
@@ -70,7 +77,7 @@ class Libraries:
             gdb.execute("sharedlibrary ^" + re.sub(r"[^A-Za-z0-9/_-]", ".", name) + "$", to_string=True)
         return name, True
 
-    def load_unlisted(self, pc):
+    def load_unlisted(self, pc: int) -> Tuple[Optional[str], bool]:
         """Return (path, whether it was just loaded) for a library missing in gdb's list."""
         for start, end, file, bias in self.files:
             if start <= pc < end:
@@ -81,7 +88,7 @@ class Libraries:
                 return file, stale
         return None, False
 
-    def load_all(self):
+    def load_all(self) -> None:
         """Load all libraries."""
         self.all = True
         gdb.execute("sharedlibrary", to_string=True)
@@ -90,15 +97,17 @@ class Libraries:
 class Walker:
     """An unwinder of the selected thread."""
 
-    def __init__(self, libraries, until):
+    def __init__(self, libraries: Libraries, until: float) -> None:
         self.libraries = libraries
         self.until = until
-        self.lines = {}  # (pc, name, frame type) -> (file, line): few places make up most stacks
+        self.lines: Dict[
+            Tuple[int, Optional[str], int], Tuple[Optional[str], Optional[int]]
+        ] = {}  # (pc, name, frame type) -> (file, line): few places make up most stacks
 
-    def stack(self):
+    def stack(self) -> Tuple[List[Line], Optional[str], Optional[str]]:
         """Return (frames, error or None, its cause or None) of the selected thread."""
         while True:
-            frames = []
+            frames: List[Line] = []
             try:
                 if self.walk(frames):
                     return frames, None, None
@@ -107,9 +116,9 @@ class Walker:
             except Ended as end:
                 return frames, str(end), end.cause
 
-    def walk(self, frames):
+    def walk(self, frames: List[Line]) -> bool:
         """Append the frames; return False if a library was loaded on the way and the walk must be repeated."""
-        frame = gdb.newest_frame()
+        frame: Optional[gdb.Frame] = gdb.newest_frame()
         while frame is not None:
             if time.monotonic() > self.until:
                 raise Ended(OUT_OF_TIME, "late")
@@ -126,7 +135,7 @@ class Walker:
             frame = older
         return True
 
-    def describe(self, frame, pc, module):
+    def describe(self, frame: gdb.Frame, pc: int, module: Optional[str]) -> Line:
         """Return a frame as JSON."""
         name = function_of(frame)
         key = (pc, name, frame.type())
@@ -139,12 +148,12 @@ class Walker:
 class Ended(Exception):
     """An incomplete stack; the message gives the reason, ``cause`` its kind."""
 
-    def __init__(self, message, cause=None):
+    def __init__(self, message: str, cause: Optional[str] = None) -> None:
         super().__init__(message)
         self.cause = cause
 
 
-def complain(reason):
+def complain(reason: int) -> None:
     """Raise Ended unless a stack ended properly."""
     # gdb 13 documents FRAME_UNWIND_FIRST_ERROR without having it.
     if reason not in (gdb.FRAME_UNWIND_NO_REASON, gdb.FRAME_UNWIND_NULL_ID, gdb.FRAME_UNWIND_OUTERMOST):
@@ -152,7 +161,7 @@ def complain(reason):
         raise Ended(gdb.frame_stop_reason_string(reason), "memory" if memory else None)
 
 
-def function_of(frame):
+def function_of(frame: gdb.Frame) -> Optional[str]:
     """Return a frame's function; None without a symbol."""
     if frame.type() == gdb.SIGTRAMP_FRAME:
         return "<signal handler called>"
@@ -163,7 +172,7 @@ def function_of(frame):
     return clipped(name) if name else None
 
 
-def source_of(frame):
+def source_of(frame: gdb.Frame) -> Tuple[Optional[str], Optional[int]]:
     """Return (file, line) of a frame; None each if unknown."""
     try:
         place = frame.find_sal()
@@ -174,7 +183,7 @@ def source_of(frame):
         return None, None
 
 
-def clipped(text):
+def clipped(text: str) -> str:
     """Limit the length of a text."""
     return text if len(text) <= MAX_NAME else text[:MAX_NAME] + "..."
 
@@ -182,12 +191,12 @@ def clipped(text):
 class Output:
     """The file of JSON lines, limited in size."""
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         self.file = os.fdopen(fd, "w", encoding="ascii")
         self.room = MAX_BYTES
 
-    def put(self, value):
+    def put(self, value: Line) -> None:
         """Write a value as a line. Raises Stop."""
         text = json.dumps(value, separators=(",", ":")) + "\n"
         self.room -= len(text)
@@ -195,13 +204,13 @@ class Output:
             raise Stop(f"its output grew past {MAX_BYTES} bytes")
         self.write(text)
 
-    def write(self, text):
+    def write(self, text: str) -> None:
         """Write and flush a text."""
         self.file.write(text)
         self.file.flush()
 
 
-def write_stack(thread, walker, output):
+def write_stack(thread: gdb.InferiorThread, walker: Walker, output: Output) -> bool:
     """Write the stack of one thread; return whether it is complete."""
     _pid, lwp, _tid = thread.ptid
     try:
@@ -213,7 +222,7 @@ def write_stack(thread, walker, output):
     return error is None
 
 
-def write_all(threads, files, output, until):
+def write_all(threads: Sequence[gdb.InferiorThread], files: Sequence[Mapped], output: Output, until: float) -> None:
     """Write the stacks of all threads. Raises Stop."""
     libraries = Libraries(files)
     walker = Walker(libraries, until)
@@ -230,7 +239,7 @@ def write_all(threads, files, output, until):
             write_stack(thread, walker, output)
 
 
-def write_core(path, files, until):
+def write_core(path: str, files: Sequence[Mapped], until: float) -> None:
     """Write the stacks of the open core."""
     began = time.monotonic()
     output = Output(path)
@@ -245,7 +254,7 @@ def write_core(path, files, until):
     output.write(json.dumps({"end": stopped is None, "seconds": seconds, "stopped": stopped}) + "\n")
 
 
-def open_beside(exe, core):
+def open_beside(exe: str, core: str) -> None:
     """Open another core beside those that are open; gdb then keeps what it has read of their files."""
     gdb.execute("add-inferior -no-connection", to_string=True)  # gdb 10; older ones open one core at a time
     gdb.execute("inferior " + str(max(inferior.num for inferior in gdb.inferiors())), to_string=True)
@@ -253,7 +262,7 @@ def open_beside(exe, core):
     gdb.execute("core-file " + core, to_string=True)
 
 
-def main():
+def main() -> None:
     """Write the stacks of all cores."""
     until = float(os.environ["POSTMORTEM_STACKS_UNTIL"])
     write_core(os.environ["POSTMORTEM_STACKS"], json.loads(os.environ.get("POSTMORTEM_STACKS_FILES", "[]")), until)

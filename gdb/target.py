@@ -36,7 +36,7 @@ _AUXV = re.compile(r'^(\d+)\s.*\s(0x[0-9a-f]+|\d+)(?:\s+".*")?\s*$')
 def told() -> Dict[str, Any]:
     """Return what is open, for the child's first frame. Raises gdb.GdbError if nothing is."""
     core, inferior = _core(), gdb.selected_inferior()
-    sysroot, exe = gdb.parameter("sysroot") or "", gdb.current_progspace().filename
+    sysroot, exe = str(gdb.parameter("sysroot") or ""), _program()
     found: Dict[str, Any] = {
         "core": core,
         "pid": inferior.pid,
@@ -154,11 +154,11 @@ def _stack(tid: int, most: int, until: float) -> Dict[str, Any]:
     """Return the frames of one thread, most recent call first, and why they end early."""
     frames: List[Dict[str, Any]] = []
     error = None
-    program = gdb.current_progspace().filename
+    program = _program()
     with selection():
         try:
             next(thread for thread, number in _threads() if number == tid).switch()
-            frame = gdb.newest_frame()
+            frame: Optional[gdb.Frame] = gdb.newest_frame()
             while frame is not None and error is None:
                 frames.append(_described(frame, program))
                 frame = frame.older()
@@ -167,6 +167,12 @@ def _stack(tid: int, most: int, until: float) -> Dict[str, Any]:
         except (*FAILURES, StopIteration) as exc:
             error = str(exc)[:MAX_NAME] or "gdb cannot unwind it"
     return {"frames": frames, "error": error}
+
+
+def _program() -> Optional[str]:
+    """Return the path of the main program as gdb knows it."""
+    space = gdb.current_progspace()
+    return space.filename if space is not None else None
 
 
 def _described(frame: gdb.Frame, program: Optional[str]) -> Dict[str, Any]:

@@ -15,6 +15,7 @@ from ..classify.facts.fixed_in import TABLE
 from ..classify.snippets import SNIPPETS
 from ..errors import UsageError
 from ..report.escape import clean, cut
+from ..report.phrases.findings import words
 from ..report.text.page import Page
 
 #: The headings of a docstring, in this order; the text before them is its introduction.
@@ -54,7 +55,7 @@ def _lists(rule: Rule) -> List[Tuple[str, List[str]]]:
     """Return the lists below the text, each with its heading; empty ones are left out."""
     pattern = rule.pattern
     found = [
-        ("Mended in", [f"{row.advice} {row.reference}" for row in TABLE if rule.id in row.patterns]),
+        ("Mended in", [f"{words(row.advice)} {row.reference}" for row in TABLE if rule.id in row.patterns]),
         ("Stands before", [", ".join(sorted(id_ for id_ in pattern.outranks if id_ != "*"))]),
         ("Needs", [_NEEDS.get(need, need) for need in pattern.needs]),
         ("References", list(pattern.references)),

@@ -38,6 +38,15 @@ def test_the_types_are_right() -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy needs Python 3.9")
+def test_the_types_of_gdb_s_scripts_are_right(tmp_path: Path) -> None:
+    """gdb/ is called as gdb's own module is, and mypy would take it for that: it gets the name under which gdb imports it."""
+    (tmp_path / "postmortem_gdb").symlink_to(ROOT / "gdb", target_is_directory=True)
+    words = ("--strict", "--explicit-package-bases", "-p", "postmortem_gdb")
+    done = run(sys.executable, "-m", "mypy", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+
+
 def test_digits_are_asked_for_in_one_place() -> None:
     """`'²'.isdigit()` is true, and `int('²')` fails: what becomes a number is asked by foreign.numbers."""
     asking = re.compile(r"\.(isdigit|isdecimal|isnumeric)\(\)")

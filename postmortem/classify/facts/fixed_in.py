@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Iterator, List, NamedTuple, Sequence, Set, Tuple, Union
 
 from ...evidence import Evidence
-from ...findings import Culprit, Victim
+from ...findings import Culprit, Template, Text, Victim
+
+_ADVICE = Template("{package} {release} {what}: upgrade, if yours is older.")
 
 
 class Fixed(NamedTuple):
@@ -24,9 +26,9 @@ class Fixed(NamedTuple):
     reference: str
 
     @property
-    def advice(self) -> str:
+    def advice(self) -> Text:
         """Return the advice to upgrade, as a sentence."""
-        return f"{self.package} {self.release} {self.what}: upgrade, if yours is older."
+        return _ADVICE(package=self.package, release=self.release, what=self.what)
 
 
 #: Ordered by package.

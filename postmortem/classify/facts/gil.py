@@ -6,6 +6,7 @@ from typing import FrozenSet, List, NamedTuple, Optional
 
 from ...evidence import Process, Thread
 from ...evidence.vocabulary import WaitKind
+from ...findings import Template, Text
 from .view import View
 
 #: The interpreter's default (sys.setswitchinterval), seconds: a waiter asks for the GIL after waiting this long.
@@ -18,6 +19,9 @@ RATIO = 10
 #: Least share of a core that a computing thread wants, and least share of what all of them got; less is housekeeping.
 MIN_SHARE = 0.1
 _LOCKS: FrozenSet[WaitKind] = frozenset(("lock", "rlock", "mutex", "semaphore"))
+
+RUNS_WITHOUT = Template("process {pid} is a free-threaded Python that runs without the GIL")
+_BEHIND_A_LOCK = Template("{waiting} of {busy} busy threads wait for a lock, not for the GIL")
 
 
 class Rates(NamedTuple):
@@ -69,11 +73,7 @@ def computing(view: View, threads: List[Thread]) -> List[Thread]:
     ]
 
 
-def behind_a_lock(hot: List[Thread]) -> Optional[str]:
-    """Return a sentence if most of these threads wait for a lock of the program, which then serialises them; else None."""
+def behind_a_lock(hot: List[Thread]) -> Optional[Text]:
+    """Return a text if most of these threads wait for a lock of the program, which then serialises them; else None."""
     waiting = [t for t in hot if t.wait is not None and t.wait.kind in _LOCKS and t.wait.resource is not None]
-    return (
-        f"{len(waiting)} of {len(hot)} busy threads wait for a lock, not for the GIL"
-        if len(waiting) * 2 > len(hot)
-        else None
-    )
+    return _BEHIND_A_LOCK(waiting=len(waiting), busy=len(hot)) if len(waiting) * 2 > len(hot) else None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple, Union
 
 from ...evidence import NativeFrame, Process, PythonFrame, Thread, Wait
-from ...findings import Culprit
+from ...findings import Culprit, Template, Text
 from . import knowledge
 
 #: Libraries that serve any caller: C and C++ runtimes, the loader, and the bridges from Python to C.
@@ -32,6 +32,9 @@ _WITHOUT_GIL = frozenset((
 _READS = frozenset(("read", "readv"))
 #: Most native frames shown in a sentence; `postmortem debug` shows all.
 _SHOWN = 4
+
+_OF = Template("{function} of {library}")
+_CALLED_BY = Template("{places: called by }")
 
 
 def is_program(frame: NativeFrame) -> bool:
@@ -98,10 +101,25 @@ def entered_at(thread: Thread, module: Optional[str]) -> Optional[PythonFrame]:
     return knowledge.own_frame(callers) or knowledge.own_frame(thread.python)
 
 
+def library(frame: NativeFrame) -> str:
+    """Return the file name of a frame's module: ``_smooth.so``."""
+    return (frame.module or "?").rsplit("/", 1)[-1]
+
+
+def located(frame: NativeFrame) -> Union[Text, str]:
+    """Return a location as a slot: ``smooth of _smooth.so``."""
+    return _OF(function=frame.function, library=library(frame)) if frame.function else library(frame)
+
+
+def chain(frames: Sequence[NativeFrame]) -> Optional[Text]:
+    """Return the call chain through extensions, most recent call first: ``a of _x.so called by …``; None if there is none."""
+    places = tuple(dict.fromkeys(located(f) for f in frames if is_program(f)))
+    return _CALLED_BY(places=places[:_SHOWN]) if places else None
+
+
 def where(frame: NativeFrame) -> str:
     """Return a location: ``smooth of _smooth.so``."""
-    module = (frame.module or "?").rsplit("/", 1)[-1]
-    return f"{frame.function} of {module}" if frame.function else module
+    return f"{frame.function} of {library(frame)}" if frame.function else library(frame)
 
 
 def led_there(frames: Sequence[NativeFrame]) -> Optional[str]:

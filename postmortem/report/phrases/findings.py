@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...evidence import Evidence
-from ...findings import Abstained, Diagnosis, Finding, Found, Outcome, RuledOut
-from ...waitgraph import graph_of
+from ...evidence import Evidence, Trigger
+from ...findings import Abstained, Diagnosis, Finding, Found, Outcome, RuledOut, Text
+from ...waitgraph import Places, graph_of
 from .wording import Wording
 
 
@@ -18,6 +18,11 @@ def in_words(outcome: Outcome, evidence: Evidence) -> Diagnosis:
         abstained=tuple(Abstained(m.pattern, tuple(map(wording.text, m.missing))) for m in outcome.abstained),
         ruled_out=tuple(RuledOut(r.pattern, wording.text(r.because)) for r in outcome.ruled_out),
     )
+
+
+def words(text: Text) -> str:
+    """Return a text in words that names no thread or task, so that no evidence is needed."""
+    return Wording(Places(Evidence(Trigger("core")))).text(text)
 
 
 def _finding(found: Found, wording: Wording) -> Finding:

@@ -64,7 +64,7 @@ class Gdb(types.ModuleType):
     ``cores``: what other files hold, name → threads, or an exception that opening one raises.
     """
 
-    error = Error
+    error, Frame, InferiorThread = Error, Frame, object
     VERSION = "fake"
     NORMAL_FRAME, SIGTRAMP_FRAME = 0, 3
     FRAME_UNWIND_NO_REASON, FRAME_UNWIND_NULL_ID, FRAME_UNWIND_OUTERMOST, FRAME_UNWIND_MEMORY_ERROR = 0, 1, 2, 7

@@ -16,10 +16,12 @@ from __future__ import annotations
 from typing import Iterator, List, Optional, Set, Tuple
 
 from ....evidence import Process, PythonFrame, Thread
-from ....findings import Culprit
-from ...facts.gil import behind_a_lock, computing, rates_of, runs_without
-from ...facts.knowledge import is_library, own_frame, short
-from ...facts.view import View, label, plural
+from ....findings import Culprit, Template, Text
+from ...facts import clauses
+from ...facts.clauses import named
+from ...facts.gil import RUNS_WITHOUT, behind_a_lock, computing, rates_of, runs_without
+from ...facts.knowledge import is_library, own_frame
+from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
@@ -44,6 +46,20 @@ ASLEEP = 0.2
 #: Least share of the timer's rate; a slower rate means that one thread keeps the GIL.
 SLOW = 0.1
 
+_SUMMARY = Template("{count:n thread} compute at {places} and share one core: the GIL lets one run at a time")
+_SHARES = Template("{count} threads together use {total:.2f} cores: {shares}")
+_SHARE = Template("{thread} {share:.0%}")
+_HANDOFFS = Template(
+    "the GIL changes hands {rate:.0f} times a second: the pace of the switch timer, not of the program"
+)
+_WAITED = Template("{count} threads were waiting for the GIL at the moment of capture")
+_QUEUES = Template("{thread} has little to compute, but has to queue for the GIL behind them")
+_NO_WINDOW = Template("an observation window: who used the CPU while others waited for the GIL")
+_NO_FREE_CORE = Template("a machine with a free core: {count:n thread} had to wait for the CPU itself")
+_GIL_FREE = Template("the GIL of process {pid} was free at the moment of capture, and nobody waited for it")
+_NOT_ONE_CORE = Template("the busy threads of process {pid} use {total:.2f} cores together, not one")
+_NOT_THE_TIMER = Template("{handoffs} GIL hand-overs a second are not the timer's pace ({pace})")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each process with several threads that compute in Python."""
@@ -52,11 +68,11 @@ def match(view: View) -> Iterator[Answer]:
         if len(threads) < 2:
             continue
         if runs_without(process):
-            yield No(f"process {process.pid} is a free-threaded Python that runs without the GIL")
+            yield No(RUNS_WITHOUT(pid=process.pid))
             continue
         if view.cpu(process) is None:
             if sum(t.gil == "waits" for t in threads) >= 2:
-                yield CannotTell(("an observation window: who used the CPU while others waited for the GIL",))
+                yield CannotTell((_NO_WINDOW(),))
             continue
         hot = computing(view, threads)
         if len(hot) < 2:
@@ -67,22 +83,21 @@ def match(view: View) -> Iterator[Answer]:
             yield No(why_not)
             continue
         if wanted > HIGH and _asleep(hot) < ASLEEP and not _starves(process, threads, hot):
-            yield CannotTell(
-                (f"a machine with a free core: {plural(len(hot), 'thread')} had to wait for the CPU itself",)
-            )
+            yield CannotTell((_NO_FREE_CORE(count=len(hot)),))
             continue
         yield _match(view, process, threads, hot, total)
 
 
-def _why_not(view: View, process: Process, total: float, wanted: float) -> Optional[str]:
+def _why_not(view: View, process: Process, total: float, wanted: float) -> Optional[Text]:
     """Return why the threads do not contend for the GIL; None if nothing contradicts that."""
     if process.gil is not None and process.gil.locked is False and not any(t.gil == "waits" for t in process.threads):
-        return f"the GIL of process {process.pid} was free at the moment of capture, and nobody waited for it"
+        return _GIL_FREE(pid=process.pid)
     if wanted < LOW or total > HIGH:
-        return f"the busy threads of process {process.pid} use {total:.2f} cores together, not one"
+        return _NOT_ONE_CORE(pid=process.pid, total=total)
     rates = rates_of(view, process)
     if rates is not None and (rates.fast or rates.handoffs < SLOW * rates.pace * rates.part):
-        return f"{rates.handoffs:.0f} GIL hand-overs a second are not the timer's pace ({rates.pace:.0f})"
+        # rounded, as other processes may have the same rates but for decimals
+        return _NOT_THE_TIMER(handoffs=round(rates.handoffs), pace=round(rates.pace))
     return None
 
 
@@ -130,22 +145,19 @@ def _stack(view: View, thread: Thread, hot: PythonFrame) -> Tuple[PythonFrame, .
 def _match(view: View, process: Process, threads: List[Thread], hot: List[Thread], total: float) -> Match:
     rate = process.gil.handoffs_per_s if process.gil else None
     starved = [t for t in threads if t not in hot and t.gil == "waits"]
-    shares = ", ".join(f"{label(t)} {view.cpu_share(t) or 0:.0%}" for t in hot[:6])
-    facts = [f"{len(hot)} threads together use {total:.2f} cores: {shares}"]
+    shares = tuple(_SHARE(thread=named(t), share=view.cpu_share(t) or 0) for t in hot[:6])
+    facts = [_SHARES(count=len(hot), total=total, shares=shares)]
     if rate is not None:
-        facts.append(
-            f"the GIL changes hands {rate:.0f} times a second: the pace of the switch timer, not of the program"
-        )
-    facts.append(f"{sum(t.gil == 'waits' for t in threads)} threads were waiting for the GIL at the moment of capture")
-    for thread in starved[:3]:
-        facts.append(f"{label(thread)} has little to compute, but has to queue for the GIL behind them")
+        facts.append(_HANDOFFS(rate=rate))
+    facts.append(_WAITED(count=sum(t.gil == "waits" for t in threads)))
+    facts += [_QUEUES(thread=named(thread)) for thread in starved[:3]]
     frames = [(t, f) for t in sorted(hot, key=lambda t: -(view.cpu_share(t) or 0)) for f in [view.hot_frame(t)] if f]
-    places = ", ".join(list(dict.fromkeys(short(f) for _t, f in frames))[:3])
+    places = clauses.unlike(f for _t, f in frames)[:3]
     main = view.main(process)
     victims = starved + ([main] if main and main not in hot and main not in starved else [])
     return Match(
         confidence="likely",
-        summary=f"{plural(len(hot), 'thread')} compute at {places} and share one core: the GIL lets one run at a time",
+        summary=_SUMMARY(count=len(hot), places=places),
         evidence=tuple(facts),
         culprits=(*_culprits(view, process, frames), *_collects(view, process, hot)),
         victims=tuple(view.victim(process, t) for t in victims),

@@ -19,11 +19,11 @@ from __future__ import annotations
 from typing import Iterator, List, Optional, Tuple
 
 from ....evidence import NativeFrame, Process, Thread
-from ....findings import Confidence
+from ....findings import Confidence, Template, Text
 from ...facts import native
+from ...facts.clauses import named
 from ...facts.gil import SWITCH_INTERVAL, runs_without
-from ...facts.knowledge import short
-from ...facts.view import View, do, label, plural
+from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
@@ -58,6 +58,24 @@ MIN_STABLE = 0.95
 #: Seconds: without a window, a wait with a shorter timeout is unremarkable.
 LONG = 60
 
+_SUMMARY = Template("{thread} keeps the GIL in native code, {place}{at}{wanted}")
+_CALLED_AT = Template(", called at {frame}")
+_WANTED = Template(", and {count:n thread} {count:v wait} for it")
+_HOLDS = Template("{thread} holds the GIL and is in {place}")
+_FROM = Template("it got there from {place}")
+_SYSTEM_CALL = Template("the system call {call}")
+_WAITS = Template("it waits there ({wait}) while it holds the GIL")
+_ONE_MOMENT = Template("it was in no system call; one moment only, so whether it stays there is not known")
+_COMPUTES = Template("it used {share:.0%} of a core over {seconds:.1f} s, at one line of Python")
+_NEVER_HANDED_OVER = Template("the GIL never changed hands in {seconds:.1f} s{asked}")
+_HANDED_OVER_ONCE = Template("the GIL changed hands once in {seconds:.1f} s{asked}")
+_ASKED = Template(", though its timer asks every {milliseconds:g} ms")
+_WAITING = Template("{count:n thread} {count:v wait} for the GIL")
+_INTERPRETERS_OWN = Template("{thread} holds the GIL and is in no native code but the interpreter's")
+_NO_WINDOW = Template("an observation window: does the native call of {thread} end?")
+_CHANGED_HANDS = Template("the GIL of process {pid} changed hands {count} times during the window")
+_COMES_BACK = Template("{thread} comes back from native code again and again")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each process whose GIL is held by a thread in native code."""
@@ -70,7 +88,7 @@ def match(view: View) -> Iterator[Answer]:
         waiting = [t for t in process.threads if t.gil == "waits"]
         if not frames and not asleep:
             if waiting and holder.native:
-                yield No(f"{label(holder)} holds the GIL and is in no native code but the interpreter's")
+                yield No(_INTERPRETERS_OWN(thread=named(holder)))
             continue
         yield _answer(view, process, holder, frames or native.calls(holder), waiting)
 
@@ -82,11 +100,11 @@ def _answer(
     lasts = holder.wait is not None and (native.blocks(holder.wait) or handoffs is not None)
     blocked = lasts and view.rests(holder)
     if handoffs is None and not blocked and not waiting:
-        return CannotTell((f"an observation window: does the native call of {label(holder)} end?",))
+        return CannotTell((_NO_WINDOW(thread=named(holder)),))
     if handoffs is not None and handoffs > 1:
-        return No(f"the GIL of process {process.pid} changed hands {handoffs} times during the window")
+        return No(_CHANGED_HANDS(pid=process.pid, count=handoffs))
     if not blocked and not _stays(view, holder):
-        return No(f"{label(holder)} comes back from native code again and again")
+        return No(_COMES_BACK(thread=named(holder)))
     ends = holder.wait is not None and holder.wait.endless is False and (holder.wait.timeout_s or 0.0) < LONG
     sure = bool(waiting) and (handoffs is not None or (blocked and not ends))
     return _match(view, process, holder, frames, waiting, "likely" if sure else "possible")
@@ -113,23 +131,26 @@ def _match(
     how: Confidence,
 ) -> Match:
     entered = native.entered_at(holder, next((f.module for f in frames[-1:] if native.is_program(f)), None))
-    inner, outer = (native.where(frames[0]), native.where(frames[-1])) if frames else (_call(holder), _call(holder))
-    facts = [f"{label(holder)} holds the GIL and is in {inner}"]
-    facts += [f"it got there from {outer}"] if len(frames) > 1 else []
+    inner, outer = map(native.located, (frames[0], frames[-1])) if frames else (_call(holder), _call(holder))
+    facts = [_HOLDS(thread=named(holder), place=inner)]
+    facts += [_FROM(place=outer)] if len(frames) > 1 else []
     facts.append(_does(view, holder))
     if process.gil is not None and process.gil.handoffs is not None:
-        asked = f", though its timer asks every {(process.gil.switch_interval or SWITCH_INTERVAL) * 1000:g} ms"
-        changed = "never changed hands" if not process.gil.handoffs else "changed hands once"
-        facts.append(f"the GIL {changed} in {view.window or 0:.1f} s{asked if waiting else ''}")
+        interval = (process.gil.switch_interval or SWITCH_INTERVAL) * 1000
+        told = _HANDED_OVER_ONCE if process.gil.handoffs else _NEVER_HANDED_OVER
+        facts.append(told(seconds=view.window or 0, asked=_ASKED(milliseconds=interval) if waiting else None))
     if waiting:
-        facts.append(f"{plural(len(waiting), 'thread')} {do(len(waiting), 'wait')} for the GIL")
-    at = f", called at {short(entered)}" if entered is not None else ""
+        facts.append(_WAITING(count=len(waiting)))
     found = [view.culprit(process, entered, holder)] if entered is not None else []
     found += [c for f in frames[-1:] for c in [native.culprit(process, holder, f)] if native.is_program(f) and c]
     return Match(
         confidence=how,
-        summary=f"{label(holder)} keeps the GIL in native code, {outer}{at}"
-        + (f", and {plural(len(waiting), 'thread')} {do(len(waiting), 'wait')} for it" if waiting else ""),
+        summary=_SUMMARY(
+            thread=named(holder),
+            place=outer,
+            at=_CALLED_AT(frame=entered) if entered is not None else None,
+            wanted=_WANTED(count=len(waiting)) if waiting else None,
+        ),
         evidence=tuple(facts),
         culprits=tuple(dict.fromkeys(found)),
         victims=tuple(view.victim(process, t) for t in waiting),
@@ -137,15 +158,14 @@ def _match(
     )
 
 
-def _call(holder: Thread) -> str:
-    return f"the system call {holder.wait.syscall if holder.wait is not None else '?'}"
+def _call(holder: Thread) -> Text:
+    return _SYSTEM_CALL(call=holder.wait.syscall if holder.wait is not None else "?")
 
 
-def _does(view: View, holder: Thread) -> str:
+def _does(view: View, holder: Thread) -> Text:
     share: Optional[float] = view.cpu_share(holder)
     if holder.wait is not None and view.rests(holder):
-        kind = holder.wait.phrase or holder.wait.syscall or holder.wait.kind
-        return f"it waits there ({kind}) while it holds the GIL"
+        return _WAITS(wait=holder.wait.phrase or holder.wait.syscall or holder.wait.kind)
     if share is None:
-        return "it was in no system call; one moment only, so whether it stays there is not known"
-    return f"it used {share:.0%} of a core over {view.window or 0:.1f} s, at one line of Python"
+        return _ONE_MOMENT()
+    return _COMPUTES(share=share, seconds=view.window or 0)

@@ -20,11 +20,10 @@ from __future__ import annotations
 from typing import Iterator, List, Tuple
 
 from ....evidence import Process, Thread
-from ....findings import Culprit
-from ...facts.gil import RATIO, Rates, rates_of, runs_without
-from ...facts.knowledge import short
+from ....findings import Culprit, Template, Text
+from ...facts.gil import RATIO, RUNS_WITHOUT, Rates, rates_of, runs_without
 from ...facts.polling import Poller, pollers, polling_threads
-from ...facts.view import View, do, plural
+from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 from .notified import WAKE_ONE, crowds
 
@@ -50,6 +49,27 @@ PATTERN = Pattern(
 #: Least number of cores wanted: below it the process has time to spare, and frequent hand-overs do no harm.
 MIN_CPU = 0.5
 
+_SUMMARY = Template("{count:n thread} hand the GIL to and fro {rate:,.0f} times a second{because}")
+_BECAUSE = Template(": {cause}")
+_HANDOFFS = Template(
+    "{handoffs:,.0f} hand-overs of the GIL a second, counted by the interpreter itself (its timer forces at most {pace:.0f}), "
+    "and {wakes:,.0f} wake-ups of threads a second"
+)
+_COMPETE = Template("{count:n thread} compete for it, {waiting} were waiting for it at the moment of capture")
+_CPU = Template("{cpu:.2f} cores of CPU used over {seconds:.1f} s")
+_TASKS_POLL = Template("{count:n task} {count:v poll} at {frame}, giving the loop a turn (sleep(0)) each time")
+_THREADS_POLL = Template("{count:n thread} {count:v poll} at {frame}, giving the GIL away (sleep(0)) each time")
+_WAIT_INSTEAD = Template(
+    "At {file}:{line}, wait for the event instead of asking again after sleep(0): a queue's blocking or awaitable get(), an "
+    "Event, or at least a sleep of a millisecond. If the file belongs to a library, upgrade it. Pinning the program to one "
+    "core (taskset) only hides the cause."
+)
+_NO_COUNT = Template("the interpreter's count of GIL hand-overs over an observation window")
+_SLOW = Template(
+    "in process {pid} the GIL changes hands {rate:.0f} times a second; its own timer may make it {pace:.0f} times"
+)
+_AT_REST = Template("the GIL changes hands {rate} times a second, but the process is mostly at rest")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each process with several Python threads: a match if the GIL is handed over too often."""
@@ -58,19 +78,18 @@ def match(view: View) -> Iterator[Answer]:
         if len(threads) < 2:
             continue
         if runs_without(process):
-            yield No(f"process {process.pid} is a free-threaded Python that runs without the GIL")
+            yield No(RUNS_WITHOUT(pid=process.pid))
             continue
         rates = rates_of(view, process)
         if rates is None:
-            yield CannotTell(("the interpreter's count of GIL hand-overs over an observation window",))
+            yield CannotTell((_NO_COUNT(),))
             continue
         if not rates.fast and not _wakes_in_vain(process, threads, rates):
-            often = f"in process {process.pid} the GIL changes hands {rates.handoffs:.0f} times a second"
-            yield No(f"{often}; its own timer may make it {rates.pace:.0f} times")
+            yield No(_SLOW(pid=process.pid, rate=rates.handoffs, pace=rates.pace))
             continue
         wanted = view.demand(process)
         if wanted is not None and wanted < MIN_CPU:
-            yield No(f"the GIL changes hands {rates.handoffs:.0f} times a second, but the process is mostly at rest")
+            yield No(_AT_REST(rate=round(rates.handoffs)))
             continue
         yield _match(view, process, threads, rates)
 
@@ -93,23 +112,22 @@ def _match(view: View, process: Process, threads: List[Thread], rates: Rates) ->
     count = len(competing) or len(threads)
     cpu = view.cpu(process)
     facts = [
-        f"{rates.handoffs:,.0f} hand-overs of the GIL a second, counted by the interpreter itself "
-        f"(its timer forces at most {rates.pace:.0f}), and {rates.wakes:,.0f} wake-ups of threads a second",
-        f"{plural(count, 'thread')} compete for it, {len(waiting)} were waiting for it at the moment of capture",
+        _HANDOFFS(handoffs=rates.handoffs, pace=rates.pace, wakes=rates.wakes),
+        _COMPETE(count=count, waiting=len(waiting)),
     ]
     if cpu is not None:
-        facts.append(f"{cpu:.2f} cores of CPU used over {view.window or 0:.1f} s")
-    facts += [_polls(p) for p in found[:3]] + [crowd.says for crowd in woken]
-    root = f": {_polls(found[0])}" if found else f": {woken[0].says}" if woken else ""
+        facts.append(_CPU(cpu=cpu, seconds=view.window or 0))
+    causes = [*map(_polls, found[:3]), *(crowd.says for crowd in woken)]
+    facts += causes
     return Match(
         confidence="likely" if found or woken else "possible",
-        summary=f"{plural(count, 'thread')} hand the GIL to and fro {rates.most:,.0f} times a second{root}",
+        summary=_SUMMARY(count=count, rate=rates.most, because=_BECAUSE(cause=causes[0]) if causes else None),
         evidence=tuple(facts),
         culprits=_culprits(view, process, found)
         or tuple(view.culprit(process, f) for crowd in woken[:2] for f in crowd.places)
         or _busiest(view, process, threads),
         victims=tuple(view.victim(process, t) for t in _victims(view, process, found)),
-        remedy=_remedy(found) if found else WAKE_ONE if woken else None,
+        remedy=_remedy(found) if found else WAKE_ONE() if woken else None,
         because_of=("busy-event-loop",),
         pid=process.pid,
     )
@@ -120,18 +138,14 @@ def _culprits(view: View, process: Process, found: List[Poller]) -> Tuple[Culpri
     return tuple(view.culprit(process, f, task=p.tasks[0].name if p.tasks else None) for p, f in places)
 
 
-def _polls(poller: Poller) -> str:
-    gives = "giving the loop a turn" if poller.tasks else "giving the GIL away"
-    return f"{poller.who} {do(poller.number, 'poll')} at {short(poller.frame)}, {gives} (sleep(0)) each time"
+def _polls(poller: Poller) -> Text:
+    told = _TASKS_POLL if poller.tasks else _THREADS_POLL
+    return told(count=poller.number, frame=poller.frame)
 
 
-def _remedy(found: List[Poller]) -> str:
+def _remedy(found: List[Poller]) -> Text:
     frame = found[0].frame
-    return (
-        f"At {frame.file}:{frame.line}, wait for the event instead of asking again after sleep(0): a queue's blocking or "
-        "awaitable get(), an Event, or at least a sleep of a millisecond. If the file belongs to a library, upgrade it. "
-        "Pinning the program to one core (taskset) only hides the cause."
-    )
+    return _WAIT_INSTEAD(file=frame.file, line=str(frame.line))
 
 
 def _victims(view: View, process: Process, found: List[Poller]) -> List[Thread]:

@@ -5,15 +5,21 @@ from __future__ import annotations
 from typing import List, NamedTuple, Optional, Tuple
 
 from ....evidence import Process, PythonFrame, Resource, Thread
-from ...facts.knowledge import own_frame, short
-from ...facts.view import View, plural
+from ....findings import Template, Text
+from ...facts.knowledge import own_frame
+from ...facts.view import View
 
 #: Least number of threads: two that alternate wake each other, neither in vain.
 _MANY = 3
 _NOTIFIES = 3
-WAKE_ONE = (
+
+WAKE_ONE = Template(
     "Give each thread a Condition, an Event or a queue of its own and wake the one whose turn it is, or let one thread do the "
     "work of all: notify_all() on one Condition wakes every waiter, of whom all but one go back to wait."
+)
+_SAYS = Template(
+    "{count:n thread} wait on {condition} at {waits} and wake {wakes:,.0f} times a second in all; notify_all() at {notifies} "
+    "wakes every one of them"
 )
 
 
@@ -32,11 +38,14 @@ class Crowd(NamedTuple):
         return (*self.notifies, *self.waits)
 
     @property
-    def says(self) -> str:
-        """Return a sentence on the threads, their wake-ups and lines."""
-        return (
-            f"{plural(len(self.threads), 'thread')} wait on {self.resource.description} at {short(self.waits[0])} and wake "
-            f"{self.wakes:,.0f} times a second in all; notify_all() at {short(self.notifies[0])} wakes every one of them"
+    def says(self) -> Text:
+        """Return a text on the threads, their wake-ups and lines."""
+        return _SAYS(
+            count=len(self.threads),
+            condition=self.resource.description,
+            waits=self.waits[0],
+            wakes=self.wakes,
+            notifies=self.notifies[0],
         )
 
 

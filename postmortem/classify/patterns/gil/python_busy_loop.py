@@ -19,9 +19,11 @@ from collections import Counter
 from typing import Iterator, List, Optional, Tuple
 
 from ....evidence import Process, PythonFrame, Thread
+from ....findings import Template
+from ....findings.found import Said
 from ...facts import knowledge
-from ...facts.knowledge import short
-from ...facts.view import View, do, label, plural
+from ...facts.clauses import named
+from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 from ..asyncio.keptloops import keeps_its_loop
 
@@ -43,6 +45,19 @@ MIN_SHARE = 0.8
 #: Least share of a thread's samples with the same function on the stack.
 MIN_STABLE = 0.95
 
+_SUMMARY = Template("{thread} uses a whole core in {frame} and was inside it in every sample")
+_USED = Template("{thread} used {share:.0%} of a core over {seconds:.1f} s")
+_ON_ITS_STACK = Template("{function} is on its stack in {share:.0%} of the samples{moves}")
+_MOVES = Template(", what it calls moves")
+_HOLDS = Template("{count:n thread} {count:v wait} for a lock that it holds meanwhile")
+_NO_IO = Template("the process read and wrote nothing during the window")
+_LOOP_TURNS = Template("the event loop of {thread} turns; no function keeps it")
+_MOVES_BETWEEN = Template("{thread} is busy, but moves between functions")
+_WAS_RUNNING = Template("{thread} was running Python code at {frame} when the core was taken")
+_HAS_THE_GIL = Template("{thread} holds the GIL and is in no system call")
+_ONE_MOMENT = Template("one moment only: capture with `postmortem capture --pid` to see whether it stays there")
+_NO_WINDOW = Template("an observation window: does the native call on top end?")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each thread that uses a whole core in Python."""
@@ -58,27 +73,27 @@ def match(view: View) -> Iterator[Answer]:
 def _busy(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
     """Yield a match if the thread stays in one function."""
     if view.in_loop(thread) and not _inside_step(thread):
-        yield No(f"the event loop of {label(thread)} turns; no function keeps it")
+        yield No(_LOOP_TURNS(thread=named(thread)))
         return
     stable, part = _stable(view, thread)
     if stable is None or part < MIN_STABLE:
-        yield No(f"{label(thread)} is busy, but moves between functions")
+        yield No(_MOVES_BETWEEN(thread=named(thread)))
         return
     lines = _lines(view, thread, stable)
     held = [t for t in view.waits_on(process, thread.tid) if any(e.verb == "wants" for e in view.edges(process, t))]
-    moves = ", what it calls moves" if len({s.frames for s in thread.samples}) > 1 else ""
-    facts = [
-        f"{label(thread)} used {view.cpu_share(thread) or 0:.0%} of a core over {view.window or 0:.1f} s",
-        f"{stable.function} is on its stack in {part:.0%} of the samples{moves}",
+    moves = _MOVES() if len({s.frames for s in thread.samples}) > 1 else None
+    facts: List[Said] = [
+        _USED(thread=named(thread), share=view.cpu_share(thread) or 0, seconds=view.window or 0),
+        _ON_ITS_STACK(function=stable.function, share=part, moves=moves),
         *(kept := keeps_its_loop(process, thread, stable)),
     ]
     if held:
-        facts.append(f"{plural(len(held), 'thread')} {do(len(held), 'wait')} for a lock that it holds meanwhile")
+        facts.append(_HOLDS(count=len(held)))
     if process.io is not None and not process.io.get("wchar") and not process.io.get("rchar"):
-        facts.append("the process read and wrote nothing during the window")
+        facts.append(_NO_IO())
     yield Match(
         confidence="likely" if held or kept else "possible",
-        summary=f"{label(thread)} uses a whole core in {short(lines[0])} and was inside it in every sample",
+        summary=_SUMMARY(thread=named(thread), frame=lines[0]),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, thread) for f in view.loops_around(lines)),
         victims=tuple(view.victim(process, t) for t in held),
@@ -135,15 +150,12 @@ def _from_core(view: View, process: Process) -> Iterator[Answer]:
     if frame is None:
         return
     if _native_on_top(running[0]):
-        yield CannotTell(("an observation window: does the native call on top end?",))
+        yield CannotTell((_NO_WINDOW(),))
         return
     yield Match(
         confidence="possible",
-        summary=f"{label(running[0])} was running Python code at {short(frame)} when the core was taken",
-        evidence=(
-            f"{label(running[0])} holds the GIL and is in no system call",
-            "one moment only: capture with `postmortem capture --pid` to see whether it stays there",
-        ),
+        summary=_WAS_RUNNING(thread=named(running[0]), frame=frame),
+        evidence=(_HAS_THE_GIL(thread=named(running[0])), _ONE_MOMENT()),
         culprits=(view.culprit(process, frame, running[0]),),
         pid=process.pid,
     )

@@ -20,9 +20,10 @@ import itertools
 from typing import Iterator, Optional
 
 from ....evidence import Process, PythonFrame, Thread
-from ....findings import Confidence
-from ...facts.knowledge import in_table, own_frame, short
-from ...facts.view import View, do, label, plural
+from ....findings import Confidence, Template
+from ...facts.clauses import named
+from ...facts.knowledge import in_table, own_frame
+from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
@@ -60,6 +61,19 @@ _INTERPRETER = ("_PyEval_", "PyEval_")
 #: re.match(pattern, text) and the like, whose own frame is the innermost one.
 _MODULE = tuple((file, verb) for file in ("/re.py", "/re/__init__.py") for verb in _VERBS)
 
+_SUMMARY = Template("{thread} has been inside one regular expression{pattern} at {frame}{lasting}")
+_PATTERN = Template(" with the {detail}")
+_LASTING = Template(" for {seconds:.1f} s and more")
+_IS_IN = Template("{thread} is in {function}() of a regular expression{pattern}, called at {frame}")
+_SIZE = Template("the longest text that it was given has {size:n character}")
+_ONE_MOMENT = Template("one moment only: a capture of the running process shows whether the call ends")
+_USED = Template("it used {share:.0%} of a core over {seconds:.1f} s, in this one call")
+_LONG_TEXT = Template("the text is so long that going through it once takes as much time")
+_WAITING = Template("{count:n thread} {count:v wait} for the GIL meanwhile")
+_NO_STACK = Template("the Python stack of {thread}")
+_COMES_BACK = Template("{thread} comes back from regular expressions again and again")
+_NO_WINDOW = Template("an observation window: does the match end?")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each thread that computes in a regular expression."""
@@ -86,13 +100,13 @@ def _matches(thread: Thread) -> bool:
 def _answer(view: View, process: Process, thread: Thread, share: Optional[float]) -> Answer:
     frame = own_frame(thread.python)
     if frame is None:
-        return CannotTell((f"the Python stack of {label(thread)}",))
+        return CannotTell((_NO_STACK(thread=named(thread)),))
     call = thread.calling
     lasts = call.lasts_s if call is not None else None
     if share is not None and lasts is None and not _stays(view, thread):
-        return No(f"{label(thread)} comes back from regular expressions again and again")
+        return No(_COMES_BACK(thread=named(thread)))
     if share is None and thread.gil != "holds" and process.gil is not None:
-        return CannotTell(("an observation window: does the match end?",))
+        return CannotTell((_NO_WINDOW(),))
     return _match(view, process, thread, frame, share)
 
 
@@ -104,28 +118,32 @@ def _stays(view: View, thread: Thread) -> bool:
 
 def _match(view: View, process: Process, thread: Thread, frame: PythonFrame, share: Optional[float]) -> Match:
     call, window = thread.calling, view.window or 0.0
-    what = f"{call.function.rsplit('.', 1)[-1]}()" if call is not None else f"re.{thread.python[0].function}()"
-    pattern = f" with the {call.detail}" if call is not None and call.detail else ""
+    function = call.function.rsplit(".", 1)[-1] if call is not None else "re." + thread.python[0].function
+    pattern = _PATTERN(detail=call.detail) if call is not None and call.detail else None
     size = call.text if call is not None else None
-    facts = [f"{label(thread)} is in {what} of a regular expression{pattern}, called at {short(frame)}"]
+    facts = [_IS_IN(thread=named(thread), function=function, pattern=pattern, frame=frame)]
     if size is not None:
-        facts.append(f"the longest text that it was given has {plural(size, 'character')}")
+        facts.append(_SIZE(size=size))
     if share is None:
-        facts.append("one moment only: a capture of the running process shows whether the call ends")
+        facts.append(_ONE_MOMENT())
         how: Confidence = "possible"
     else:
-        facts.append(f"it used {view.cpu_share(thread) or 0:.0%} of a core over {window:.1f} s, in this one call")
+        facts.append(_USED(share=view.cpu_share(thread) or 0, seconds=window))
         slow = size is None or size < LINEAR_PACE * window
         how = "likely" if slow and call is not None and call.lasts_s is not None else "possible"
         if not slow:
-            facts.append("the text is so long that going through it once takes as much time")
+            facts.append(_LONG_TEXT())
     waiting = [t for t in process.threads if t.gil == "waits"]
     if waiting:
-        facts.append(f"{plural(len(waiting), 'thread')} {do(len(waiting), 'wait')} for the GIL meanwhile")
+        facts.append(_WAITING(count=len(waiting)))
     return Match(
         confidence=how,
-        summary=f"{label(thread)} has been inside one regular expression{pattern} at {short(frame)}"
-        + (f" for {window:.1f} s and more" if how == "likely" else ""),
+        summary=_SUMMARY(
+            thread=named(thread),
+            pattern=pattern,
+            frame=frame,
+            lasting=_LASTING(seconds=window) if how == "likely" else None,
+        ),
         evidence=tuple(facts),
         culprits=(view.culprit(process, frame, thread),),
         victims=tuple(view.victim(process, t) for t in waiting),

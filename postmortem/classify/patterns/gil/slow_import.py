@@ -20,8 +20,10 @@ from functools import lru_cache
 from typing import Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ....evidence import Process, PythonFrame, Thread
-from ...facts.knowledge import is_library, short
-from ...facts.view import View, label, plural
+from ....findings import Template
+from ...facts.clauses import named
+from ...facts.knowledge import is_library
+from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
@@ -46,6 +48,17 @@ MIN_SHARE = 0.6
 MIN_MODULES, FEW_MODULES = 4, 2
 _MACHINERY = ("<frozen importlib", "importlib/_bootstrap", "importlib/__init__.py", "<frozen zipimport>")
 
+_SUMMARY = Template(
+    "{thread} is still importing, begun at {frame}: {modules:n module} in {seconds:.1f} s, and not done"
+)
+_SHARE = Template("in {share:.0%} of the samples {thread} was inside an import")
+_MODULES = Template("the samples saw {count:n module} at it, one after the other")
+_STATEMENTS = Template("the import statements that the time goes into: {lines:; }")
+_LINE = Template("{frame} ({share:.0%})")
+_CPU = Template("it used {share:.0%} of a core meanwhile")
+_NO_WINDOW = Template("an observation window: does the import move from module to module?")
+_ONE_MODULE = Template("{thread} is inside an import, but stays in one module")
+
 
 class Import(NamedTuple):
     """A sample inside an import."""
@@ -63,7 +76,7 @@ def match(view: View) -> Iterator[Answer]:
             continue
         if not main.samples:
             if _inside(main.python) is not None and main.wait is None:
-                yield CannotTell(("an observation window: does the import move from module to module?",))
+                yield CannotTell((_NO_WINDOW(),))
             continue
         yield from _answer(view, process, main)
 
@@ -81,7 +94,7 @@ def _answer(view: View, process: Process, main: Thread) -> Iterator[Answer]:
         return
     modules = {one.module for one in seen}
     if len(modules) < FEW_MODULES:
-        yield No(f"{label(main)} is inside an import, but stays in one module")
+        yield No(_ONE_MODULE(thread=named(main)))
         return
     yield _match(view, process, main, seen, share, modules)
 
@@ -111,20 +124,17 @@ def _is_machinery(frame: PythonFrame) -> bool:
 
 def _match(view: View, process: Process, main: Thread, seen: Counter[Import], share: float, modules: Set[str]) -> Match:
     lines = _lines(seen)
-    top = lines[0][0]
     total = sum(seen.values())
-    named = "; ".join(f"{short(frame)} ({count / total:.0%})" for frame, count in lines[:3])
     facts = [
-        f"in {share:.0%} of the samples {label(main)} was inside an import",
-        f"the samples saw {plural(len(modules), 'module')} at it, one after the other",
-        f"the import statements that the time goes into: {named}",
+        _SHARE(share=share, thread=named(main)),
+        _MODULES(count=len(modules)),
+        _STATEMENTS(lines=tuple(_LINE(frame=frame, share=count / total) for frame, count in lines[:3])),
     ]
     cpu = view.cpu_share(main)
-    facts += [f"it used {cpu:.0%} of a core meanwhile"] if cpu is not None else []
+    facts += [_CPU(share=cpu)] if cpu is not None else []
     return Match(
         confidence="likely" if len(modules) >= MIN_MODULES else "possible",
-        summary=f"{label(main)} is still importing, begun at {short(top)}: {plural(len(modules), 'module')} in "
-        f"{view.window or 0:.1f} s, and not done",
+        summary=_SUMMARY(thread=named(main), frame=lines[0][0], modules=len(modules), seconds=view.window or 0),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, frame, main) for frame, _count in lines[:4]),
         pid=process.pid,

@@ -18,8 +18,10 @@ from collections import Counter
 from typing import Iterator, List, Optional
 
 from ....evidence import Collections, Process, PythonFrame, Thread
-from ...facts.knowledge import own_frame, short
-from ...facts.view import View, label, plural
+from ....findings import Slot, Template
+from ...facts.clauses import named
+from ...facts.knowledge import own_frame
+from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
@@ -49,6 +51,16 @@ FULL_SHARE = 0.1
 #: Least number of observations; fewer are not representative.
 MIN_LOOKS = 10
 
+_SUMMARY = Template("the garbage collector takes {share:.0%} of the time, set off at {place}")
+_UNKNOWN_PLACE = Template("an unknown place")
+_AT_WORK = Template("the collector was at work in {share:.0%} of {looks:n look} over {seconds:.1f} s")
+_COUNTERS = Template("its own counters rose by {counts} (generation {oldest}: everything there is)")
+_COUNT = Template("{count} of generation {generation}")
+_SETS_OFF = Template("{thread} sets it off at {place}{how}")
+_BY_CALL = Template(", with gc.collect()")
+_NO_WINDOW = Template("an observation window: how much of the time the collector is at work")
+_SELDOM = Template("the garbage collector of process {pid} was at work in {share:.0%} of the looks")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each process whose collector was observed at work."""
@@ -59,11 +71,11 @@ def match(view: View) -> Iterator[Answer]:
         seen = main.collections
         if seen is None or seen.share is None or seen.looks < MIN_LOOKS:
             if main.collecting:
-                yield CannotTell(("an observation window: how much of the time the collector is at work",))
+                yield CannotTell((_NO_WINDOW(),))
             continue
         if seen.share < MIN_SHARE:
             if main.collecting:
-                yield No(f"the garbage collector of process {process.pid} was at work in {seen.share:.0%} of the looks")
+                yield No(_SELDOM(pid=process.pid, share=seen.share))
             continue
         yield _match(view, process, seen, seen.share)
 
@@ -71,17 +83,17 @@ def match(view: View) -> Iterator[Answer]:
 def _match(view: View, process: Process, seen: Collections, share: float) -> Match:
     thread = _collector(view, process)
     frames = _frames(view, thread) if thread is not None else []
-    facts = [f"the collector was at work in {share:.0%} of {plural(seen.looks, 'look')} over {seen.seconds:.1f} s"]
+    facts = [_AT_WORK(share=share, looks=seen.looks, seconds=seen.seconds)]
     if seen.counts is not None:
-        by = ", ".join(f"{count} of generation {n}" for n, count in enumerate(seen.counts))
-        facts.append(f"its own counters rose by {by} (generation {len(seen.counts) - 1}: everything there is)")
-    place = short(frames[0]) if frames else "an unknown place"
+        counts = tuple(_COUNT(count=count, generation=n) for n, count in enumerate(seen.counts))
+        facts.append(_COUNTERS(counts=counts, oldest=len(counts) - 1))
+    place: Slot = frames[0] if frames else _UNKNOWN_PLACE()
     called = thread is not None and thread.calling is not None and thread.calling.function.startswith("gc.")
     if thread is not None:
-        facts.append(f"{label(thread)} sets it off at {place}" + (", with gc.collect()" if called else ""))
+        facts.append(_SETS_OFF(thread=named(thread), place=place, how=_BY_CALL() if called else None))
     return Match(
         confidence="likely" if share >= ALL or (share >= SURE_SHARE and _asked_for(seen)) else "possible",
-        summary=f"the garbage collector takes {share:.0%} of the time, set off at {place}",
+        summary=_SUMMARY(share=share, place=place),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, thread) for f in view.loops_around(frames[:3])),
         victims=tuple(view.victim(process, t) for t in process.threads if t.gil == "waits"),

@@ -18,7 +18,8 @@ from __future__ import annotations
 from typing import Iterator, List, NamedTuple, Optional
 
 from ....evidence import Machine, Process
-from ...facts.knowledge import short
+from ....findings import Template, Text
+from ...facts import clauses
 from ...facts.suspended import Looks, named
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
@@ -60,14 +61,29 @@ PSI = 0.05
 #: Bytes over the window: fewer, such as an idle machine's occasional refaults (0.1 MB/s measured), are no pressure.
 LEAST = 1 << 20
 
+_SUMMARY = Template("{process} has too little memory: {where} is full, what it needs{at} is read again and again")
+_ITS_GROUP = Template("its control group")
+_THE_MACHINE = Template("the machine")
+_GROUP_USES = Template("its control group {path} uses {used:.0f} MB of the {limit:.0f} MB that it may ({share:.0%})")
+_READ_AGAIN = Template("{size:.0f} MB were read again in the window that had been pushed out shortly before")
+_KILLED = Template("{count} processes of the group were killed for want of memory meanwhile")
+_MACHINE_HAS = Template("the machine has {left:.0f} MB left of {size:.0f} MB")
+_FROM_SWAP = Template("{size:.0f} MB were read again in the window, {swapped:.0f} MB of them from swap")
+_STALLED = Template(
+    "{found} of {looks} looks found {process} standing still in a page fault; {faults} of its faults waited for a disk"
+)
+_PSI = Template("all in all tasks stood still for {share:.0%} of the window for want of memory (PSI)")
+_BEFORE = Template("whether the pages that process {pid} waits for had been in memory before")
+_NOTHING_AGAIN = Template("{process} read nothing again that had been pushed out of memory")
+
 
 class Pressure(NamedTuple):
     """A memory limit that was reached, of a control group or of the machine."""
 
     refaulted: int  # bytes over the window
     limit: int
-    where: str
-    facts: List[str]
+    where: Text
+    facts: List[Text]
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -79,9 +95,9 @@ def match(view: View) -> Iterator[Answer]:
         if pressure is None:
             known = [each.refaulted for each in (group, machine) if each is not None and each.refaulted is not None]
             if stalled.share >= STALLED and not known:
-                yield CannotTell((f"whether the pages that process {process.pid} waits for had been in memory before",))
+                yield CannotTell((_BEFORE(pid=process.pid),))
             elif group is not None and group.memory_limit:
-                yield No(f"{named(process)} read nothing again that had been pushed out of memory")
+                yield No(_NOTHING_AGAIN(process=named(process)))
             continue
         faults = sum(t.counters.major_faults or 0 for t in process.threads if t.counters is not None)
         if faults or stalled.found:
@@ -104,13 +120,12 @@ def _group(process: Process) -> Optional[Pressure]:
     if full < FULL or refaulted < LEAST:
         return None
     facts = [
-        f"its control group {group.path} uses {group.memory_used / 1e6:.0f} MB of the {group.memory_limit / 1e6:.0f} MB that it "
-        f"may ({full:.0%})",
-        f"{refaulted / 1e6:.0f} MB were read again in the window that had been pushed out shortly before",
+        _GROUP_USES(path=group.path, used=group.memory_used / 1e6, limit=group.memory_limit / 1e6, share=full),
+        _READ_AGAIN(size=refaulted / 1e6),
     ]
     if group.oom_kills:
-        facts.append(f"{group.oom_kills} processes of the group were killed for want of memory meanwhile")
-    return Pressure(refaulted, group.memory_limit, "its control group", facts)
+        facts.append(_KILLED(count=group.oom_kills))
+    return Pressure(refaulted, group.memory_limit, _ITS_GROUP(), facts)
 
 
 def _machine(machine: Optional[Machine]) -> Optional[Pressure]:
@@ -121,10 +136,10 @@ def _machine(machine: Optional[Machine]) -> Optional[Pressure]:
     if machine.available > (1 - FULL) * machine.memory or back < LEAST:
         return None
     facts = [
-        f"the machine has {machine.available / 1e6:.0f} MB left of {machine.memory / 1e6:.0f} MB",
-        f"{back / 1e6:.0f} MB were read again in the window, {(machine.swapped_in or 0) / 1e6:.0f} MB of them from swap",
+        _MACHINE_HAS(left=machine.available / 1e6, size=machine.memory / 1e6),
+        _FROM_SWAP(size=back / 1e6, swapped=(machine.swapped_in or 0) / 1e6),
     ]
-    return Pressure(back, machine.memory, "the machine", facts)
+    return Pressure(back, machine.memory, _THE_MACHINE(), facts)
 
 
 def _match(view: View, process: Process, pressure: Pressure, stalled: Looks, faults: int) -> Match:
@@ -138,13 +153,13 @@ def _match(view: View, process: Process, pressure: Pressure, stalled: Looks, fau
     frames = [(t, f) for t in threads[:3] for f in [view.hot_frame(t)] if f is not None]
     facts = [
         *pressure.facts,
-        f"{stalled} found {named(process)} standing still in a page fault; {faults} of its faults waited for a disk",
+        _STALLED(found=stalled.found, looks=stalled.all, process=named(process), faults=faults),
     ]
-    facts += [f"all in all tasks stood still for {psi:.0%} of the window for want of memory (PSI)"] if psi else []
-    at = f" at {short(frames[0][1])}" if frames else ""
+    facts += [_PSI(share=psi)] if psi else []
+    at = clauses.at(frames[0][1] if frames else None)
     return Match(
         confidence="likely" if sure and frames else "possible",
-        summary=f"{named(process)} has too little memory: {pressure.where} is full, what it needs{at} is read again and again",
+        summary=_SUMMARY(process=named(process), where=pressure.where, at=at),
         evidence=tuple(facts),
         culprits=tuple(dict.fromkeys(view.culprit(process, at, t) for t, f in frames for at in view.loops_around([f]))),
         victims=tuple(view.victim(process, main) for main in [view.main(process)] if main is not None),

@@ -19,8 +19,9 @@ from __future__ import annotations
 from typing import Iterator, List
 
 from ....evidence import KeptException, Process, PythonFrame
-from ...facts.knowledge import is_library, short
-from ...facts.view import View, plural
+from ....findings import Template
+from ...facts.knowledge import is_library
+from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
@@ -49,6 +50,18 @@ PATTERN = Pattern(
 MUCH, SOME = 4 << 20, 1 << 20
 FEW = 3
 
+_SUMMARY = Template("{count} {type}{count:v |s} are kept alive{by}{raised}, and {size:.1f} MB of variables with them")
+_BY = Template(" by {keepers: and }")
+_RAISED = Template(", raised at {frame}")
+_COUNT = Template("{count} {type}{count:v |s}{raised}, with {frames:n frame} in their tracebacks")
+_SIZE = Template("the variables of these frames keep {size:.1f} MB and more alive{most}")
+_MOST = Template(", the most of it {variable}")
+_REACHED = Template("they are reached through {keepers}")
+_CYCLIC = Template("{count} of them are in a circle: a variable of their own traceback refers to them")
+_UNREACHED = Template("no variable that was looked at leads to them: what keeps them is a circle, or out of sight")
+_LIKEWISE = Template("likewise {count} {type}{count:v |s}, {size:.1f} MB")
+_LITTLE = Template("{count:n exception} of process {pid} are kept, with little memory")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each process with kept exceptions."""
@@ -57,7 +70,7 @@ def match(view: View) -> Iterator[Answer]:
         if not heavy:
             if process.kept_exceptions:
                 count = sum(kept.count for kept in process.kept_exceptions)
-                yield No(f"{plural(count, 'exception')} of process {process.pid} are kept, with little memory")
+                yield No(_LITTLE(count=count, pid=process.pid))
             continue
         yield _match(view, process, heavy[0], heavy)
 
@@ -69,24 +82,23 @@ def _is_much(kept: KeptException) -> bool:
 
 def _match(view: View, process: Process, kept: KeptException, several: List[KeptException]) -> Match:
     size = (kept.bytes or 0) / (1 << 20)
-    at = f", raised at {short(kept.place)}" if kept.place is not None else ""
-    keepers = f" by {' and '.join(kept.keepers[:2])}" if kept.keepers else ""
+    raised = _RAISED(frame=kept.place) if kept.place is not None else None
+    by = _BY(keepers=kept.keepers[:2]) if kept.keepers else None
     facts = [
-        f"{plural(kept.count, kept.type)}{at}, with {plural(kept.frames, 'frame')} in their tracebacks",
-        f"the variables of these frames keep {size:.1f} MB and more alive"
-        + (f", the most of it {kept.variable}" if kept.variable else ""),
+        _COUNT(count=kept.count, type=kept.type, raised=raised, frames=kept.frames),
+        _SIZE(size=size, most=_MOST(variable=kept.variable) if kept.variable else None),
     ]
     if kept.keepers:
-        facts.append(f"they are reached through {', '.join(kept.keepers)}")
+        facts.append(_REACHED(keepers=kept.keepers))
     if kept.cyclic:
-        facts.append(f"{kept.cyclic} of them are in a circle: a variable of their own traceback refers to them")
+        facts.append(_CYCLIC(count=kept.cyclic))
     elif not kept.keepers:
-        facts.append("no variable that was looked at leads to them: what keeps them is a circle, or out of sight")
+        facts.append(_UNREACHED())
     for other in several[1:3]:
-        facts.append(f"likewise {plural(other.count, other.type)}, {(other.bytes or 0) / (1 << 20):.1f} MB")
+        facts.append(_LIKEWISE(count=other.count, type=other.type, size=(other.bytes or 0) / (1 << 20)))
     return Match(
         confidence="likely" if (kept.bytes or 0) >= MUCH else "possible",
-        summary=f"{plural(kept.count, kept.type)} are kept alive{keepers}{at}, and {size:.1f} MB of variables with them",
+        summary=_SUMMARY(count=kept.count, type=kept.type, by=by, raised=raised, size=size),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, frame) for frame in _places(kept)),
         pid=process.pid,

@@ -17,9 +17,10 @@ from __future__ import annotations
 from typing import Iterator, List, Optional, Tuple
 
 from ....evidence import Backlog, Process, PythonFrame
+from ....findings import Slot, Template
 from ....waitgraph import Agent
-from ...facts.knowledge import is_library, own_frame, short
-from ...facts.view import View, plural
+from ...facts.knowledge import is_library, own_frame
+from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
@@ -47,6 +48,24 @@ MANY, HUGE = 200, 5000
 MIN_GROWTH, GROWTH_SHARE = 20, 0.01
 _BARE = ("collections.deque", "list")
 
+_SUMMARY = Template(
+    "the {kind} {name} has no bound and grows ahead of its consumer: {items:,} items, {rate:,.0f} more each second{put}"
+)
+_PUT = Template(", put in at {frames}")
+_HOLDS = Template("{name} ({kind}) holds {items:,} items and has no maximum size")
+_GREW = Template("it grew by {growth:,} in {seconds:.1f} s, {rate:,.0f} a second{fewest}")
+_FEWEST = Template("; the fewest seen meanwhile were {least:,}")
+_PUT_INTO = Template("put into at {frames}")
+_TAKEN_FROM = Template("taken from at {frames}")
+_NOT_TAKEN_FROM = Template("nobody was found who takes from it")
+_USED_BY = Template("used by {users}")
+_FRAMES = Template("{count:n frame}")
+_OTHER_GROWS = Template("{name} grows as well: {items:,} items")
+_CONSUMER_AT = Template("a thread that takes from it is at {frame}")
+_ALONE = Template("one thread, or one function, both fills and empties it: it may be a list of its own")
+_NO_WINDOW = Template("an observation window: does {name} ({items} items) grow?")
+_STEADY = Template("{name} of process {pid} holds {items} items, and does not grow")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each long queue: a match for the one that grows most, if any."""
@@ -57,10 +76,10 @@ def match(view: View) -> Iterator[Answer]:
                 continue
             if backlog.growth is None or not backlog.seconds:
                 if backlog.items >= HUGE:
-                    yield CannotTell((f"an observation window: does {backlog.name} ({backlog.items} items) grow?",))
+                    yield CannotTell((_NO_WINDOW(name=backlog.name, items=backlog.items),))
                 continue
             if backlog.growth < max(MIN_GROWTH * backlog.seconds, GROWTH_SHARE * backlog.items):
-                yield No(f"{backlog.name} of process {process.pid} holds {backlog.items} items, and does not grow")
+                yield No(_STEADY(name=backlog.name, pid=process.pid, items=backlog.items))
                 continue
             found.append(backlog)
         if found:
@@ -87,30 +106,33 @@ def _alone(backlog: Backlog) -> bool:
 def _match(view: View, process: Process, backlog: Backlog, several: List[Backlog]) -> Match:
     rate, seconds = backlog.growth_per_s or 0.0, backlog.seconds or 0.0
     users = _users(view, process, backlog)
-    putting = ", ".join(short(frame) for frame in _near(backlog.filled_at)[:2])
-    taking = ", ".join(short(frame) for frame in _near(backlog.emptied_at)[:2])
-    kind = backlog.kind.rsplit(".", 1)[-1]
+    putting, taking = tuple(_near(backlog.filled_at)[:2]), tuple(_near(backlog.emptied_at)[:2])
+    fewest = _FEWEST(least=backlog.least) if backlog.least else None
     facts = [
-        f"{backlog.name} ({backlog.kind}) holds {backlog.items:,} items and has no maximum size",
-        f"it grew by {backlog.growth:,} in {seconds:.1f} s, {rate:,.0f} a second"
-        + (f"; the fewest seen meanwhile were {backlog.least:,}" if backlog.least else ""),
+        _HOLDS(name=backlog.name, kind=backlog.kind, items=backlog.items),
+        _GREW(growth=backlog.growth, seconds=seconds, rate=rate, fewest=fewest),
     ]
-    facts += [f"put into at {putting}"] if putting else []
-    facts += [f"taken from at {taking}"] if taking else ["nobody was found who takes from it"]
-    facts += [f"used by {', '.join(users[:6])}"] if users else []
+    facts += [_PUT_INTO(frames=putting)] if putting else []
+    facts += [_TAKEN_FROM(frames=taking)] if taking else [_NOT_TAKEN_FROM()]
+    facts += [_USED_BY(users=tuple(users[:6]))] if users else []
     others = [other for other in several if other is not backlog]
-    facts += [f"{other.name} grows as well: {other.items:,} items" for other in others[:3]]
+    facts += [_OTHER_GROWS(name=other.name, items=other.items) for other in others[:3]]
     consumer = _consumer(process, backlog)
-    facts += [f"a thread that takes from it is at {short(consumer)}"] if consumer is not None and not taking else []
+    facts += [_CONSUMER_AT(frame=consumer)] if consumer is not None and not taking else []
     alone = _alone(backlog)
-    facts += ["one thread, or one function, both fills and empties it: it may be a list of its own"] if alone else []
+    facts += [_ALONE()] if alone else []
     places = [*_near(backlog.filled_at)[:3], *_near(backlog.made_at)[:2]]
     filled_here = any(not is_library(f) for f in backlog.filled_at)
     places += [consumer] if consumer is not None and not filled_here else []
     return Match(
         confidence="possible" if alone else "likely",
-        summary=f"the {kind} {backlog.name} has no bound and grows ahead of its consumer: {backlog.items:,} items, "
-        f"{rate:,.0f} more each second" + (f", put in at {putting}" if putting else ""),
+        summary=_SUMMARY(
+            kind=backlog.kind.rsplit(".", 1)[-1],
+            name=backlog.name,
+            items=backlog.items,
+            rate=rate,
+            put=_PUT(frames=putting) if putting else None,
+        ),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, frame) for frame in places or _frames(backlog)),
         pid=process.pid,
@@ -139,6 +161,6 @@ def _frames(backlog: Backlog) -> List[PythonFrame]:
     return [frame for frame in dict.fromkeys(found) if frame is not None][:3]
 
 
-def _users(view: View, process: Process, backlog: Backlog) -> List[str]:
+def _users(view: View, process: Process, backlog: Backlog) -> List[Slot]:
     agents = [Agent(process.pid, user.tid, user.task) for user in backlog.users if user.tid or user.task]
-    return [f"{view.graph.label(agent)}" for agent in dict.fromkeys(agents)] or [plural(len(backlog.users), "frame")]
+    return [*dict.fromkeys(agents)] or [_FRAMES(count=len(backlog.users))]
