@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, Optional, Tuple
 
-from ...evidence import PythonFrame, Task, Thread
+from ...evidence import Process, PythonFrame, Task, Thread
 from ...findings import Template, Text, ThreadName
+from ...waitgraph import program
 
 _AT = Template(" at {frame}")
 
@@ -26,6 +27,20 @@ _TASK = Template("task {name}")
 def task(one: Task) -> Text:
     """Return "task NAME"."""
     return _TASK(name=str(one.name))
+
+
+_PROCESS = Template("{program} (PID {pid})")
+_FOREVER = Template(" without a time limit")
+
+
+def process(one: Process) -> Text:
+    """Return a process as its program and number: "app.py (PID 12)"."""
+    return _PROCESS(program=program(one) or "process", pid=one.pid)
+
+
+def forever(endless: Optional[bool]) -> Optional[Text]:
+    """Return " without a time limit" if a wait is known to have none."""
+    return _FOREVER() if endless else None
 
 
 def unlike(frames: Iterable[PythonFrame]) -> Tuple[PythonFrame, ...]:

@@ -9,12 +9,13 @@ from dataclasses import replace
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...evidence import Process, PythonFrame, Thread
-from ...findings import Culprit, Victim
+from ...findings import Culprit, Template, Text, Victim
 from ...waitgraph import Agent
 from ...waitgraph import program as program_name
 from ..pattern import Match
-from .knowledge import is_library, own_frame, short
-from .view import View, label
+from . import clauses
+from .knowledge import is_library, own_frame
+from .view import View
 
 #: Patterns that a held process may seem to match: what they find is a consequence of being held.
 VICTIMS = (
@@ -28,6 +29,13 @@ HOLDS = ("stopped", "frozen")
 #: Least share of the observations of a process.
 HELD = 0.6
 _MOST, _CALLERS = 6, 3
+_AWAITED = 4
+
+_BELOW = Template("so are those below it: {processes}{more}")
+_AWAITS = Template("{agent} of process {pid} waits for it")
+_STANDS = Template("{thread} stands{at}{inside}: that is where it was held, not why")
+_INSIDE = Template(", in the system call {call}")
+_WAS_HELD = Template("{process} was held from outside nearly all the time, so this is no more than where it stands")
 
 
 class Looks(NamedTuple):
@@ -124,15 +132,25 @@ def _goes_on(view: View, process: Process) -> bool:
 _WORKS = 0.1
 
 
-def stands_at(process: Process) -> List[str]:
-    """Return a sentence on the process's current line and system call: where it was held, which is not the cause."""
+def below(others: Sequence[Process]) -> List[Text]:
+    """Return a text on the descendants of a held process that are held like it, if there are any."""
+    more = " …" if len(others) > _MOST else None
+    return [_BELOW(processes=tuple(map(clauses.process, others[:_MOST])), more=more)] if others else []
+
+
+def awaited(agents: Sequence[Agent]) -> List[Text]:
+    """Return a text for each of the first agents that wait for a held process."""
+    return [_AWAITS(agent=agent, pid=agent.pid) for agent in agents[:_AWAITED]]
+
+
+def stands_at(process: Process) -> List[Text]:
+    """Return a text on the process's current line and system call: where it was held, which is not the cause."""
     main = next((t for t in process.threads if t.is_main), None)
     if main is None:
         return []
-    frame, call = _place(main), main.wait.syscall if main.wait is not None else None
-    where = f" at {short(frame)}" if frame is not None else ""
-    inside = f", in the system call {call}" if call else ""
-    return [f"{label(main)} stands{where}{inside}: that is where it was held, not why"] if where or inside else []
+    at, call = clauses.at(_place(main)), main.wait.syscall if main.wait is not None else None
+    inside = _INSIDE(call=call) if call else None
+    return [_STANDS(thread=clauses.named(main), at=at, inside=inside)] if at or inside else []
 
 
 def unless_held(view: View, pattern: str, match: Match) -> Match:
@@ -143,7 +161,7 @@ def unless_held(view: View, pattern: str, match: Match) -> Match:
     process = view.by_pid.get(match.pid) if match.pid is not None else None
     if pattern in HOLDS or match.confidence != "likely" or process is None or not is_held(process):
         return match
-    because = f"{named(process)} was held from outside nearly all the time, so this is no more than where it stands"
+    because = _WAS_HELD(process=clauses.process(process))
     return replace(match, confidence="possible", evidence=(*match.evidence, because))
 
 

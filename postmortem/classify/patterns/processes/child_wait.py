@@ -15,9 +15,12 @@ from __future__ import annotations
 from typing import Iterator, List, Optional
 
 from ....evidence import Process, PythonFrame, Thread
+from ....findings import Template, Text
+from ....findings.found import Said
 from ....waitgraph import program
-from ...facts.knowledge import own_frame, short
-from ...facts.view import View, label
+from ...facts import clauses
+from ...facts.knowledge import own_frame
+from ...facts.view import View
 from ...pattern import ANYTHING, Answer, Match, No, Pattern
 
 PATTERN = Pattern(
@@ -32,6 +35,21 @@ _ASYNC = ("asyncio/subprocess.py", "asyncio/base_subprocess.py")
 _COMMUNICATE = ("_communicate", "communicate")
 _ANY_CHILD = ("wait4", "waitid")  # used to wait for any child; a parent in vfork waits for its youngest
 
+_SUMMARY = Template("{thread} of {program} waits{at} for {child}")
+_WAITS = Template("{thread} waits{at} for {child}, without a timeout")
+_DOES = Template("{child}: {what}{used}")
+_IN_CALL = Template("in {call}")
+_RUNNING = Template("running")
+_USED = Template("; it used {cpu:.0%} of a core")
+_ONE_PROCESS = Template("a core holds one process: what the child did is not in it")
+_SUPERVISES = Template("it waits for whichever child ends first, as a supervisor does: this may be its work")
+_ITS_CHILD = Template("its child {which}")
+_A_CHILD = Template("a child")
+_PROGRAM = Template("{name} ({pid})")
+_TIMEOUT = Template("{thread} waits for a child with a timeout")
+_CANNOT_WRITE = Template("child {pid} cannot write its output: see pipe-deadlock")
+_HAS_ENDED = Template("child {pid} has ended: what is waited for is somebody who keeps its output open")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each thread and task that waits for a child process."""
@@ -40,7 +58,7 @@ def match(view: View) -> Iterator[Answer]:
             if not _waits(thread):
                 continue
             if thread.wait is not None and thread.wait.endless is False:
-                yield No(f"{label(thread)} waits for a child with a timeout")
+                yield No(_TIMEOUT(thread=clauses.named(thread)))
             elif view.matters(process, thread) or not thread.python:
                 yield from _match(view, process, thread, own_frame(thread.python), None)
         yield from _tasks(view, process)
@@ -74,27 +92,26 @@ def _match(
 ) -> Iterator[Answer]:
     child = _child(view, process, thread)
     if child is not None and _writes_to_pipe(child):
-        yield No(f"child {child.pid} cannot write its output: see pipe-deadlock")
+        yield No(_CANNOT_WRITE(pid=child.pid))
         return
     if child is not None and child.state in ("Z", "X"):
-        yield No(f"child {child.pid} has ended: what is waited for is somebody who keeps its output open")
+        yield No(_HAS_ENDED(pid=child.pid))
         return
-    at = f" at {short(frame)}" if frame else ""
-    name = _name(child, thread)
-    facts = [f"{label(thread)} waits{at} for {name}, without a timeout"]
+    who, at, name = clauses.named(thread), clauses.at(frame), _name(child, thread)
+    facts = [_WAITS(thread=who, at=at, child=name)]
     working = child is None and view.evidence.trigger.kind != "core"  # the child began or ended during the window
     if child is not None:
         cpu = view.cpu(child)
         working = _at_work(view, child)
-        facts.append(f"{name}: {_doing(child)}" + (f"; it used {cpu:.0%} of a core" if cpu is not None else ""))
+        facts.append(_DOES(child=name, what=_doing(child), used=_USED(cpu=cpu) if cpu is not None else None))
     elif view.evidence.trigger.kind == "core":
-        facts.append("a core holds one process: what the child did is not in it")
+        facts.append(_ONE_PROCESS())
     supervises = thread.wait is not None and thread.wait.pid is None and thread.wait.syscall in _ANY_CHILD
     if supervises:
-        facts.append("it waits for whichever child ends first, as a supervisor does: this may be its work")
+        facts.append(_SUPERVISES())
     yield Match(
         confidence="likely" if frame is not None and not (working or supervises) else "possible",
-        summary=f"{label(thread)} of {_program(process)} waits{at} for {name}",
+        summary=_SUMMARY(thread=who, program=_program(process), at=at, child=name),
         evidence=tuple(facts),
         culprits=(view.culprit(process, frame, thread, task),) if frame else (),
         pid=process.pid,
@@ -130,20 +147,22 @@ def _child(view: View, process: Process, thread: Thread) -> Optional[Process]:
     return children[0] if len(children) == 1 else None
 
 
-def _program(process: Process) -> str:
-    return f"{program(process) or 'process'} ({process.pid})"
+def _program(process: Process) -> Text:
+    return _PROGRAM(name=program(process) or "process", pid=process.pid)
 
 
-def _name(child: Optional[Process], thread: Thread) -> str:
+def _name(child: Optional[Process], thread: Thread) -> Text:
     if child is not None:
-        return f"its child {_program(child)}"
+        return _ITS_CHILD(which=_program(child))
     pid = thread.wait.pid if thread.wait else None
-    return f"its child {pid}" if pid else "a child"
+    return _ITS_CHILD(which=pid) if pid else _A_CHILD()
 
 
-def _doing(child: Process) -> str:
+def _doing(child: Process) -> Said:
     main = View.main(child)
-    return (main.wait.phrase or f"in {main.wait.syscall}") if main is not None and main.wait is not None else "running"
+    if main is None or main.wait is None:
+        return _RUNNING()
+    return main.wait.phrase or _IN_CALL(call=str(main.wait.syscall))
 
 
 def _writes_to_pipe(child: Process) -> bool:

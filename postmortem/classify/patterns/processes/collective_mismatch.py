@@ -18,8 +18,10 @@ from __future__ import annotations
 from typing import Dict, Iterator, List, Optional, Tuple
 
 from ....evidence import PythonFrame
-from ...facts.knowledge import is_library, short
-from ...facts.view import View, label, plural
+from ....findings import Template, Text
+from ...facts import clauses
+from ...facts.knowledge import is_library
+from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 from .ranks import Rank, jobs_of, rank_of, stays
 
@@ -40,6 +42,19 @@ PATTERN = Pattern(
     references=("https://pytorch.org/docs/stable/distributed.html", "https://mpi4py.readthedocs.io/en/stable/tutorial.html"),
 )  # fmt: skip
 
+_SUMMARY = Template(
+    "of {ranks:n rank} {several: and } wait for each other: {thread} of process {pid} took another way{to}"
+)
+_SOME_IN = Template("{count} in {operation}")
+_TO = Template(", to {site}")
+_GROUP = Template("{count:n rank} (process {pids}) {count:v is|are} in {operation}{called}")
+_CALLED = Template(", called at {site}")
+_WAKE = Template("some of them wake now and then: they may poll, or go on slowly")
+_DECIDED = Template("the way there depends on {conditions}: compare what it said on each rank")
+_BY_NAME = Template("these are functions of the program, known by their names alone: they may be something else")
+_ALL_IN_ONE = Template("{waiting} of {ranks} ranks wait in {operation}, and the others are elsewhere")
+_WINDOW = Template("an observation window: do the ranks move?")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each job with several ranks in collective operations."""
@@ -52,13 +67,11 @@ def match(view: View) -> Iterator[Answer]:
         sites = {(r.site.file, r.site.line) for r in waiting if r.site is not None}
         if len(operations) == 1 and len(sites) < 2:
             if len(waiting) < len(ranks):
-                yield No(
-                    f"{len(waiting)} of {len(ranks)} ranks wait in {waiting[0].operation}, and the others are elsewhere"
-                )
+                yield No(_ALL_IN_ONE(waiting=len(waiting), ranks=len(ranks), operation=waiting[0].operation))
             continue
         moving = [r for r in waiting if not stays(view, r.thread)]
         if view.window is None and len(operations) == 1:
-            yield CannotTell(("an observation window: do the ranks move?",))
+            yield CannotTell((_WINDOW(),))
             continue
         yield _match(view, waiting, len(ranks), bool(moving), len(operations) > 1)
 
@@ -68,27 +81,25 @@ def _match(view: View, ranks: List[Rank], of: int, moving: bool, differ: bool) -
     for rank in ranks:
         groups.setdefault((rank.operation, rank.site), []).append(rank)
     ordered = sorted(groups.items(), key=lambda item: (len(item[1]), str(item[0][0])))
-    facts = [
-        f"{plural(len(several), 'rank')} (process {', '.join(str(r.process.pid) for r in several[:8])}) "
-        f"{'is' if len(several) == 1 else 'are'} in {operation}" + (f", called at {short(site)}" if site else "")
-        for (operation, site), several in ordered
-    ]
+    facts = [_group(operation, site, several) for (operation, site), several in ordered]
     if moving:
-        facts.append("some of them wake now and then: they may poll, or go on slowly")
+        facts.append(_WAKE())
     decided = _decided(view, [several[0] for _key, several in ordered[:4]])
     if decided:
-        facts.append(
-            f"the way there depends on {', '.join(short(f) for f in decided[:3])}: compare what it said on each rank"
-        )
+        facts.append(_DECIDED(conditions=tuple(decided[:3])))
     sure = any(r.sure for r in ranks)
     if not sure:
-        facts.append("these are functions of the program, known by their names alone: they may be something else")
-    said = " and ".join(f"{len(several)} in {operation}" for (operation, _site), several in ordered[:3])
+        facts.append(_BY_NAME())
     first = ordered[0][1][0]
     return Match(
         confidence="likely" if differ and not moving and sure else "possible",
-        summary=f"of {plural(of, 'rank')} {said} wait for each other: {label(first.thread)} of process {first.process.pid} "
-        + (f"took another way, to {short(first.site)}" if first.site is not None else "took another way"),
+        summary=_SUMMARY(
+            ranks=of,
+            several=tuple(_SOME_IN(count=len(several), operation=op) for (op, _site), several in ordered[:3]),
+            thread=clauses.named(first.thread),
+            pid=first.process.pid,
+            to=_TO(site=first.site) if first.site is not None else None,
+        ),
         evidence=tuple(facts),
         culprits=tuple(
             [view.culprit(several[0].process, site, several[0].thread) for (_op, site), several in ordered[:4] if site]
@@ -97,6 +108,13 @@ def _match(view: View, ranks: List[Rank], of: int, moving: bool, differ: bool) -
         victims=tuple(view.victim(rank.process, rank.thread) for rank in ranks),
         pid=first.process.pid,
     )
+
+
+def _group(operation: Optional[str], site: Optional[PythonFrame], ranks: List[Rank]) -> Text:
+    """Return a text on the ranks that wait in one operation, called at one line."""
+    pids = tuple(rank.process.pid for rank in ranks[:8])
+    called = _CALLED(site=site) if site is not None else None
+    return _GROUP(count=len(ranks), pids=pids, operation=operation, called=called)
 
 
 def _decided(view: View, ranks: List[Rank]) -> List[PythonFrame]:

@@ -17,10 +17,11 @@ from __future__ import annotations
 from typing import Iterator, Optional, Tuple
 
 from ....evidence import Process, PythonFrame, Resource, Thread, Waker
-from ....findings import Culprit
-from ....waitgraph import Agent, known_from
-from ...facts.knowledge import multiprocessing, own_frame, short
-from ...facts.view import View, label, plural
+from ....findings import Culprit, Slot, Template, ThreadName
+from ....waitgraph import Agent
+from ...facts import clauses
+from ...facts.knowledge import multiprocessing, own_frame
+from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
@@ -50,6 +51,24 @@ PATTERN = Pattern(
 #: The function in which a forked child of multiprocessing continues; the frames below are its parent's.
 _FORKED_AT = (multiprocessing("popen_fork"), "_launch")
 
+_SUMMARY = Template(
+    "{thread} of the forked process {pid} waits{at} for {lock}, which {holder} of its parent{parent} held{taken} when it was "
+    "forked"
+)
+_OWN_SUMMARY = Template(
+    "{thread} of the forked process {pid} waits{at} for {lock}, which the thread that forked it held, taken at {taken}"
+)
+_WAITS = Template("{thread} waits{at} for {lock}{forever}")
+_TAKEN_BELOW = Template(
+    "it was taken at {taken}, in the part of the stack that is the parent's: the process was made by fork further in, and ends "
+    "without ever returning there ({basis:known})"
+)
+_ANOTHER_THREAD = Template("another thread")
+_PARENT = Template(" {pid}")
+_TAKEN = Template(", taken at {frame}")
+_LEAVE_FIRST = Template("Start the process after leaving the `with` block of the lock, or by spawn or forkserver.")
+_NO_LOCK = Template("no lock of {forks:n fork} is held by a thread that was left behind")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield a match for each thread of a forked process that waits for a lock held by a thread of the parent."""
@@ -67,7 +86,7 @@ def match(view: View) -> Iterator[Answer]:
                 yield _own(view, process, thread, resource, held)
     forked = [p for p in view.pythons if p.forked]
     if forked and not found:
-        yield No(f"no lock of {plural(len(forked), 'fork')} is held by a thread that was left behind")
+        yield No(_NO_LOCK(forks=len(forked)))
 
 
 def _below_fork(view: View, process: Process, thread: Thread, resource: Optional[Resource]) -> Optional[PythonFrame]:
@@ -87,20 +106,18 @@ def _own(view: View, process: Process, thread: Thread, resource: Resource, held:
     """Return the match of a lock held by the thread that forked."""
     owner = view.thread(process, resource.owner_tid) or thread
     wants, started = own_frame(thread.python), _started_at(owner.python)
-    at, since = f" at {short(wants)}" if wants else "", f" at {short(held)}"
+    who, at, lock = clauses.named(thread), clauses.at(wants), resource.description
     frames = [f for f in (wants, started, held) if f is not None]
     return Match(
         confidence="proven" if resource.owner_basis != "inferred" and thread.wait and thread.wait.endless else "likely",
-        summary=f"{label(thread)} of the forked process {process.pid} waits{at} for {resource.description}, which the thread "
-        f"that forked it held, taken{since}",
+        summary=_OWN_SUMMARY(thread=who, pid=process.pid, at=at, lock=lock, taken=held),
         evidence=(
-            f"{label(thread)} waits{at} for {resource.description}",
-            f"it was taken{since}, in the part of the stack that is the parent's: the process was made by fork further in, "
-            f"and ends without ever returning there ({known_from(resource.owner_basis)})",
+            _WAITS(thread=who, at=at, lock=lock, forever=None),
+            _TAKEN_BELOW(taken=held, basis=resource.owner_basis),
         ),
         culprits=tuple(dict.fromkeys(view.culprit(process, f, thread) for f in frames)),
         victims=(view.victim(process, thread),),
-        remedy="Start the process after leaving the `with` block of the lock, or by spawn or forkserver.",
+        remedy=_LEAVE_FIRST(),
         pid=process.pid,
     )
 
@@ -114,16 +131,21 @@ def _match(view: View, process: Process, thread: Thread, resource: Resource, wak
     endless = thread.wait is not None and thread.wait.endless is not False
     sure = bool(resource.owner_gone) and waker.basis != "inferred"
     wants = own_frame(thread.python)
-    at = f" at {short(wants)}" if wants else ""
-    who = f"{waker.name} ({waker.tid})" if waker.name else f"thread {waker.tid}" if waker.tid else "another thread"
-    who += f" of its parent {waker.pid}" if waker.pid is not None else " of its parent"
-    since = f", taken at {short(waker.frame)}" if waker.frame is not None else ""
+    who, at, lock = clauses.named(thread), clauses.at(wants), resource.description
+    holder: Slot = ThreadName(waker.tid, waker.name) if waker.tid else _ANOTHER_THREAD()
     return Match(
         confidence="possible" if not endless else "proven" if sure else "likely",
-        summary=f"{label(thread)} of the forked process {process.pid} waits{at} for {resource.description}, which {who} "
-        f"held{since} when it was forked",
+        summary=_SUMMARY(
+            thread=who,
+            pid=process.pid,
+            at=at,
+            lock=lock,
+            holder=holder,
+            parent=_PARENT(pid=waker.pid) if waker.pid is not None else None,
+            taken=_TAKEN(frame=waker.frame) if waker.frame is not None else None,
+        ),
         evidence=(
-            f"{label(thread)} waits{at} for {resource.description}{' without a time limit' if endless else ''}",
+            _WAITS(thread=who, at=at, lock=lock, forever=clauses.forever(endless)),
             *resource.because,
         ),
         culprits=tuple(dict.fromkeys(_culprits(view, process, thread, wants, waker))),

@@ -16,7 +16,9 @@ from __future__ import annotations
 from typing import Iterator, List
 
 from ....evidence import Process
-from ...facts.suspended import VICTIMS, callers, named, outermost, stands_at, victims, waiting, waiting_lines
+from ....findings import Template
+from ...facts import clauses
+from ...facts.suspended import VICTIMS, awaited, below, callers, outermost, stands_at, victims, waiting, waiting_lines
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 
@@ -38,12 +40,22 @@ PATTERN = Pattern(
 #: CPU in cores above which a process was thawed for a while; a frozen process uses none at all.
 _RAN = 0.001
 
+_SUMMARY = Template("{process} is frozen, with all of its control group {group}")
+_NOT_FROZEN = Template("nobody has frozen their control group (a container, a systemd unit)")
+_KERNEL_SAYS = Template("at the end of the window the kernel said of the control group {group}: frozen")
+_RAN_BEFORE = Template("{process} ran in the window all the same: it was frozen during it")
+_DID_NOT_RUN = Template("{process} did not run for an instant in {window:g} s")
+_THAW = Template(
+    "Thaw the control group {group}: docker unpause, systemctl thaw, `echo 0 > cgroup.freeze` in its folder, or of "
+    "version 1 `echo THAWED > freezer.state`; then look at what froze it."
+)
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield a match for each frozen process whose parent is not frozen."""
     frozen = {p.pid: p for p in view.processes if p.cgroup is not None and p.cgroup.frozen}
     if not frozen and any(p.cgroup is not None and p.cgroup.frozen is False for p in view.processes):
-        yield No("nobody has frozen their control group (a container, a systemd unit)")
+        yield No(_NOT_FROZEN())
     for process, others in outermost(frozen):
         yield _match(view, process, others)
 
@@ -51,25 +63,19 @@ def match(view: View) -> Iterator[Answer]:
 def _match(view: View, process: Process, others: List[Process]) -> Match:
     group = process.cgroup.path if process.cgroup is not None else "?"
     agents = waiting(view, {process.pid, *(other.pid for other in others)})
-    ran = (view.cpu(process) or 0.0) > _RAN
-    facts = [f"at the end of the window the kernel said of the control group {group}: frozen"]
+    ran, name = (view.cpu(process) or 0.0) > _RAN, clauses.process(process)
+    facts = [_KERNEL_SAYS(group=group)]
     if ran:
-        facts.append(f"{named(process)} ran in the window all the same: it was frozen during it")
+        facts.append(_RAN_BEFORE(process=name))
     elif view.window is not None and view.cpu(process) is not None:
-        facts.append(f"{named(process)} did not run for an instant in {view.window:g} s")
-    facts += stands_at(process)
-    if others:
-        facts.append(f"so are those below it: {', '.join(map(named, others[:6]))}{' …' if len(others) > 6 else ''}")
-    facts += [f"{view.graph.label(agent)} of process {agent.pid} waits for it" for agent in agents[:4]]
+        facts.append(_DID_NOT_RUN(process=name, window=view.window))
+    facts += [*stands_at(process), *below(others), *awaited(agents)]
     return Match(
         confidence="likely" if ran else "proven",
-        summary=f"{named(process)} is frozen, with all of its control group {group}",
+        summary=_SUMMARY(process=name, group=group),
         evidence=tuple(facts),
         culprits=callers(view, process) or waiting_lines(view, agents),
         victims=victims(view, agents),
-        remedy=(
-            f"Thaw the control group {group}: docker unpause, systemctl thaw, `echo 0 > cgroup.freeze` in its folder, or of "
-            "version 1 `echo THAWED > freezer.state`; then look at what froze it."
-        ),
+        remedy=_THAW(group=group),
         pid=process.pid,
     )

@@ -16,9 +16,11 @@ from __future__ import annotations
 from typing import Iterator, NamedTuple, Optional, Tuple
 
 from ....evidence import Process, Resource, Thread
+from ....findings import Template, Text
 from ....waitgraph import Agent
-from ...facts.knowledge import multiprocessing, own_frame, short
-from ...facts.view import View, label
+from ...facts import clauses
+from ...facts.knowledge import multiprocessing, own_frame
+from ...facts.view import View
 from ...pattern import Answer, Match, Pattern
 
 PATTERN = Pattern(
@@ -41,6 +43,21 @@ PATTERN = Pattern(
 )
 
 _QUEUES, _PROCESS = multiprocessing("queues"), multiprocessing("process")
+
+_SUMMARY = Template(
+    "{thread} of process {pid} joins its child {child}{at}, which cannot end: what it has put into a queue does not fit into "
+    "the pipe, and nobody reads that"
+)
+_WAITS = Template("{thread} waits{at} for process {child} to end")
+_CHILD_ENDS = Template(
+    "process {child} waits for the feeder thread of a multiprocessing queue, as it does when it ends"
+)
+_TURN = Template("{feeder} of process {child} waits for its turn to write, which process {writer} has")
+_IS_FULL = Template("{writer} of process {pid} writes to {pipe} and cannot go on: it is full")
+_THE_PIPE = Template("the {pipe}")
+_A_PIPE = Template("a pipe")
+_READERS = Template("its read end is with process {pids}{filled}")
+_FILLED = Template("; {value} of {limit} bytes are in it")
 
 
 class _Feeder(NamedTuple):
@@ -106,30 +123,18 @@ def _ends(child: Process) -> bool:
 def _match(view: View, process: Process, thread: Thread, child: Process, feeder: _Feeder) -> Match:
     graph, agent = view.graph, Agent(process.pid, thread.tid)
     frame = own_frame(thread.python)
-    at = f" at {short(frame)}" if frame else ""
-    pipe = _pipe(feeder)
+    who, at, pipe = clauses.named(thread), clauses.at(frame), _pipe(feeder)
     proven = graph.stuck(agent) == "proven"
-    behind = feeder.writer is not feeder.thread
-    turn = (
-        (
-            f"{label(feeder.thread)} of process {child.pid} waits for its turn to write, which process "
-            f"{feeder.process.pid} has",
-        )
-        if behind
-        else ()
-    )
+    turn = _TURN(feeder=clauses.named(feeder.thread), child=child.pid, writer=feeder.process.pid)
+    writer, full = clauses.named(feeder.writer), _THE_PIPE(pipe=pipe.description) if pipe is not None else _A_PIPE()
     return Match(
         confidence="proven" if proven else "likely",
-        summary=(
-            f"{label(thread)} of process {process.pid} joins its child {child.pid}{at}, which cannot end: what it has put "
-            "into a queue does not fit into the pipe, and nobody reads that"
-        ),
+        summary=_SUMMARY(thread=who, pid=process.pid, child=child.pid, at=at),
         evidence=(
-            f"{label(thread)} waits{at} for process {child.pid} to end",
-            f"process {child.pid} waits for the feeder thread of a multiprocessing queue, as it does when it ends",
-            *turn,
-            f"{label(feeder.writer)} of process {feeder.process.pid} writes to {f'the {pipe.description}' if pipe else 'a pipe'} "
-            "and cannot go on: it is full",
+            _WAITS(thread=who, at=at, child=child.pid),
+            _CHILD_ENDS(child=child.pid),
+            *((turn,) if feeder.writer is not feeder.thread else ()),
+            _IS_FULL(writer=writer, pid=feeder.process.pid, pipe=full),
             *_readers(pipe),
             *(graph.reasons(agent) if proven else ()),
         ),
@@ -144,9 +149,9 @@ def _pipe(feeder: _Feeder) -> Optional[Resource]:
     return next((r for r in feeder.process.resources if r.id == wanted), None)
 
 
-def _readers(pipe: Optional[Resource]) -> Tuple[str, ...]:
+def _readers(pipe: Optional[Resource]) -> Tuple[Text, ...]:
     if pipe is None or not pipe.ends:
         return ()
-    who = sorted({end.pid for end in pipe.ends if "r" in end.mode})
-    filled = f"; {pipe.value} of {pipe.limit} bytes are in it" if pipe.value is not None and pipe.limit else ""
-    return (f"its read end is with process {', '.join(map(str, who))}{filled}",)
+    pids = tuple(sorted({end.pid for end in pipe.ends if "r" in end.mode}))
+    filled = _FILLED(value=pipe.value, limit=pipe.limit) if pipe.value is not None and pipe.limit else None
+    return (_READERS(pids=pids, filled=filled),)

@@ -17,10 +17,11 @@ from __future__ import annotations
 from typing import Iterator, List, Optional, Tuple
 
 from ....evidence import Pool, Process, Resource, Thread
-from ....findings import Confidence
+from ....findings import Confidence, Slot, Template
 from ....waitgraph import Agent
-from ...facts.knowledge import multiprocessing, own_frame, short
-from ...facts.view import View, do, label, plural
+from ...facts import clauses
+from ...facts.knowledge import multiprocessing, own_frame
+from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from .poolwork import lost_lock, replaced
 
@@ -47,6 +48,21 @@ PATTERN = Pattern(
 _POOL = "multiprocessing.Pool"
 _FILE, _QUEUES = multiprocessing("pool"), multiprocessing("queues")
 
+_SUMMARY = Template("{thread} waits{at} for {what}, but every worker rests: the one that had the job {died}")
+_HAS_DIED = Template("has died")
+_SEEMS_TO = Template("seems to have died")
+_WAITS = Template("{thread} waits for {what}")
+_LOOKS = Template("{thread} sleeps, and looks again and again for {what}")
+_POOLS_END = Template("the end of {pool}")
+_TO_COME = Template("{count:n result} of {pool} still to come, and all {workers} workers wait for a job")
+_AT_WORK = Template("{pool} has {results:n result} to come, and {workers:n worker} that {workers:v work}")
+_LOST_LOCK = Template("the workers of {pool} wait for a lock that is lost: see semaphore-orphan")
+_QUEUE = Template(
+    "{thread} waits at {frame} until all items of a JoinableQueue are done, but whoever took them is no more: {told}"
+)
+_ENDED = Template("process {pids: and } has ended")
+_NOBODY = Template("no other process has it any more")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield answers for pools with missing results, and for threads in JoinableQueue.join."""
@@ -67,11 +83,10 @@ def _queue(view: View, process: Process, thread: Thread) -> Iterator[Match]:
     if stuck is None or frame is None or wanted is None or any(w.pid != process.pid for w in wanted.wakers):
         return  # other processes have the queue, and have findings of their own
     ended = [p.pid for p in view.children(process) if p.state in ("Z", "X")]
-    told = f"process {' and '.join(map(str, ended[:3]))} has ended" if ended else "no other process has it any more"
+    told = _ENDED(pids=tuple(ended[:3])) if ended else _NOBODY()
     yield Match(
         confidence=stuck,
-        summary=f"{label(thread)} waits at {short(frame)} until all items of a JoinableQueue are done, but whoever took them is "
-        f"no more: {told}",
+        summary=_QUEUE(thread=clauses.named(thread), frame=frame, told=told),
         evidence=(*view.graph.reasons(agent), told),
         culprits=(view.culprit(process, frame, thread),),
         pid=process.pid,
@@ -83,13 +98,10 @@ def _pool(view: View, process: Process, pool: Pool) -> Iterator[Answer]:
     waiters += [(t, r) for t in process.threads for r in [_awaits(process, pool, t)] if r is not None]
     busy = [pid for pid in pool.processes if pid not in pool.idle]
     if busy or not pool.processes:
-        yield No(
-            f"{pool.description} has {plural(pool.pending or 0, 'result')} to come, and "
-            f"{plural(len(busy), 'worker')} that {do(len(busy), 'work')}"
-        )
+        yield No(_AT_WORK(pool=pool.description, results=pool.pending or 0, workers=len(busy)))
         return
     if any(lost_lock(view, pid) for pid in pool.processes):
-        yield No(f"the workers of {pool.description} wait for a lock that is lost: see semaphore-orphan")
+        yield No(_LOST_LOCK(pool=pool.description))
         return
     waiters = waiters or list(_polls(view, process, pool))
     if waiters:
@@ -124,25 +136,22 @@ def _joins(pool: Pool, thread: Thread) -> bool:
 
 def _match(view: View, process: Process, pool: Pool, waiters: List[Tuple[Thread, Optional[Resource]]]) -> Match:
     polls = any(t.wait is not None and t.wait.kind == "sleep" for t, _r in waiters)
-    does = "sleeps, and looks again and again" if polls else "waits"
+    does = _LOOKS if polls else _WAITS
     endless = polls or all(t.wait is not None and t.wait.endless is not False for t, _r in waiters)
     results = [r for _t, r in waiters if r is not None]
     proof = next((r.because for r in process.resources if r.part_of == pool.id and r.closed and not r.wakers), ())
     new = len(pool.gone) + (pool.replaced or 0)
     thread = waiters[0][0]
-    frame = own_frame(thread.python)
-    at = f" at {short(frame)}" if frame else ""
-    what = results[0].description if results else f"the end of {pool.description}"
+    at = clauses.at(own_frame(thread.python))
+    what: Slot = results[0].description if results else _POOLS_END(pool=pool.description)
     places = [(t, f) for t, _r in waiters for f in [own_frame(t.python)] if f is not None]
     confidence: Confidence = "proven" if proof and not polls else "likely" if proof or new else "possible"
     return Match(
         confidence=confidence if endless else "possible",
-        summary=f"{label(thread)} waits{at} for {what}, but every worker rests: the one that had the job "
-        f"{'has' if proof else 'seems to have'} died",
+        summary=_SUMMARY(thread=clauses.named(thread), at=at, what=what, died=_HAS_DIED() if proof else _SEEMS_TO()),
         evidence=(
-            *(f"{label(t)} {does} for {r.description if r else what}" for t, r in waiters[:3]),
-            f"{plural(pool.pending or 0, 'result')} of {pool.description} still to come, and all {len(pool.processes)} "
-            "workers wait for a job",
+            *(does(thread=clauses.named(t), what=r.description if r is not None else what) for t, r in waiters[:3]),
+            _TO_COME(count=pool.pending or 0, pool=pool.description, workers=len(pool.processes)),
             *replaced(view, pool),
             *proof,
         ),

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Iterator
 
 from ....evidence import Pool
-from ...facts.view import View, do, plural
+from ....findings import Template, Text
+from ...facts.view import View
+
+_ENDED = Template("worker {pids} has ended")
+_STAND_IN = Template(
+    "{count:n worker} {count:v stand} in for others that ended: process {young} is {younger:.2f} s younger than process {old}"
+)
 
 
 def lost_lock(view: View, pid: int) -> bool:
@@ -17,15 +23,13 @@ def lost_lock(view: View, pid: int) -> bool:
     return any(r.id in wanted and r.kind == "shared-semaphore" and r.owner_gone for r in worker.resources)
 
 
-def replaced(view: View, pool: Pool) -> Iterator[str]:
-    """Yield sentences on workers that have ended, and on those started to replace them."""
+def replaced(view: View, pool: Pool) -> Iterator[Text]:
+    """Yield texts on workers that have ended, and on those started to replace them."""
     ages = sorted(
         (p.age_s, p.pid) for pid in pool.processes for p in [view.by_pid.get(pid)] if p and p.age_s is not None
     )
     if pool.gone:
-        yield f"worker {', '.join(map(str, pool.gone))} has ended"
+        yield _ENDED(pids=pool.gone)
     if pool.replaced and ages:
-        yield (
-            f"{plural(pool.replaced, 'worker')} {do(pool.replaced, 'stand')} in for others that ended: process {ages[0][1]} "
-            f"is {ages[-1][0] - ages[0][0]:.2f} s younger than process {ages[-1][1]}"
-        )
+        (least, young), (most, old) = ages[0], ages[-1]
+        yield _STAND_IN(count=pool.replaced, young=young, younger=most - least, old=old)

@@ -19,10 +19,11 @@ from __future__ import annotations
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ....evidence import Process, PythonFrame, Resource, Thread
-from ....findings import CONFIDENCES, Confidence
+from ....findings import CONFIDENCES, Confidence, Template, Text
 from ....waitgraph import Agent
-from ...facts.knowledge import is_stdlib, multiprocessing, own_frame, short
-from ...facts.view import View, do, label, plural
+from ...facts import clauses
+from ...facts.knowledge import is_stdlib, multiprocessing, own_frame
+from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
@@ -46,8 +47,14 @@ PATTERN = Pattern(
     ),
 )  # fmt: skip
 
-
 _PROCESS = multiprocessing("process")
+
+_SUMMARY = Template(
+    "{thread} of process {pid} waits{at} for {lock}, which a process that is no more has not given back{like}"
+)
+_LIKE = Template(", like {others:n other thread}")
+_WAITS = Template("{thread} of process {pid} waits for {lock}{forever}")
+_ARE_HELD = Template("{count:n thread} {count:v wait} for locks that living processes hold")
 
 
 class _Waiter(NamedTuple):
@@ -75,7 +82,7 @@ def match(view: View) -> Iterator[Answer]:
     for waiters in lost.values():
         yield _match(view, waiters)
     if held and not lost:
-        yield No(f"{plural(held, 'thread')} {do(held, 'wait')} for locks that living processes hold")
+        yield No(_ARE_HELD(count=held))
 
 
 def _lost_permit(thread: Thread, resource: Resource) -> bool:
@@ -119,27 +126,26 @@ def _customers(view: View, waiters: List[_Waiter]) -> Iterator[Tuple[Process, Th
                 yield process, thread, frame
 
 
+def _waits(waiter: _Waiter) -> Text:
+    thread, wait = clauses.named(waiter.thread), waiter.thread.wait
+    forever = clauses.forever(wait.endless) if wait is not None else None
+    return _WAITS(thread=thread, pid=waiter.process.pid, lock=waiter.resource.description, forever=forever)
+
+
 def _match(view: View, waiters: List[_Waiter]) -> Match:
     first = next((w for w in waiters if _frame(w)), waiters[0])
-    frame = _frame(first)
-    at = f" at {short(frame)}" if frame else ""
     others = len(waiters) - 1
-    more = f", like {plural(others, 'other thread')}" if others else ""
     places = [(w.process, w.thread, f) for w in waiters for f in [_frame(w)] if f is not None]
     return Match(
         confidence=max((_confidence(view, w) for w in waiters), key=CONFIDENCES.index),
-        summary=(
-            f"{label(first.thread)} of process {first.process.pid} waits{at} for {first.resource.description}, which a "
-            f"process that is no more has not given back{more}"
+        summary=_SUMMARY(
+            thread=clauses.named(first.thread),
+            pid=first.process.pid,
+            at=clauses.at(_frame(first)),
+            lock=first.resource.description,
+            like=_LIKE(others=others) if others else None,
         ),
-        evidence=(
-            *(
-                f"{label(w.thread)} of process {w.process.pid} waits for {w.resource.description}"
-                f"{' without a time limit' if w.thread.wait and w.thread.wait.endless else ''}"
-                for w in waiters[:5]
-            ),
-            *first.resource.because,
-        ),
+        evidence=(*map(_waits, waiters[:5]), *first.resource.because),
         culprits=tuple(dict.fromkeys(view.culprit(p, f, t) for p, t, f in places or _customers(view, waiters))),
         victims=tuple(view.victim(w.process, w.thread) for w in waiters),
         pid=first.process.pid,

@@ -18,14 +18,16 @@ from __future__ import annotations
 from typing import Iterator, List, Optional, Tuple
 
 from ....evidence import Process
-from ....findings import Culprit
+from ....findings import Culprit, Template, Text
 from ....waitgraph import Agent
+from ...facts import clauses
 from ...facts.alike import PROCESSES_ARE, Alike, told_once
 from ...facts.suspended import (
     VICTIMS,
     Looks,
+    awaited,
+    below,
     matters,
-    named,
     outermost,
     standing,
     stands_at,
@@ -61,12 +63,31 @@ PATTERN = Pattern(
 #: and 50 % of the time were seen at 0.88 and 0.41 with 17 observations. Below this, the lost time is not the cause.
 OFTEN = 0.3
 
+_SUMMARY = Template("{process} is stopped{again}{by}")
+_AGAIN = Template(" again and again ({share:.0%} of the time)")
+_BY_TRACER = Template(" by its tracer, {program} ({pid})")
+_BY_TERMINAL = Template(" by its terminal")
+_FOUND = Template("{found} of {all} looks{over} found {process} stopped{used}")
+_OVER = Template(" over {window:g} s")
+_USED = Template("; it used {cpu:.1%} of a core")
+_ON_PURPOSE = Template("nobody is known to wait for it, and others go on: it may be kept so on purpose")
+_LET_GO = Template("Let process {tracer} continue it or detach: it traces PID {pid}.")
+_FOREGROUND = Template(
+    "Bring PID {pid} to the foreground (fg), or start it with `< /dev/null` and its output in a file."
+)
+_CONTINUE = Template("`kill -CONT {pid}` lets it go on, and {then}")
+_EVERY_WAY_OUT = Template("see {places}: is SIGCONT sent on every way out of there?")
+_WHO_STOPS_IT = Template("look at who stops it.")
+_PLACE = Template("{file}:{line}")
+_STATE = Template("the state of the process: a core does not say that it was stopped")
+_NONE_STOPPED = Template("no process was seen stopped by a signal, its terminal or a debugger")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield a match for each stopped process whose parent is not stopped."""
     seen = {process.pid: looks for process in view.processes for looks in [_looks(process)] if looks.found}
     if view.window is None and not seen and any(sends(t) for p in view.processes if not p.crash for t in p.threads):
-        yield CannotTell(("the state of the process: a core does not say that it was stopped",))
+        yield CannotTell((_STATE(),))
     found = []
     for process, others in outermost({pid: view.by_pid[pid] for pid in seen}):
         looks = seen[process.pid]
@@ -74,9 +95,9 @@ def match(view: View) -> Iterator[Answer]:
         lines, who = stoppers(view, process)
         match = _match(view, process, others, looks, agents, lines, who)
         key = (tuple((c.file, c.line) for c in lines) or process.pid, process.ppid)
-        found.append((not agents, Alike(key, named(process), match)))
+        found.append((not agents, Alike(key, clauses.process(process), match)))
     if not found and view.window is not None:
-        yield No("no process was seen stopped by a signal, its terminal or a debugger")
+        yield No(_NONE_STOPPED())
     yield from told_once((alike for _alone, alike in sorted(found, key=lambda one: one[0])), PROCESSES_ARE)
 
 
@@ -95,29 +116,27 @@ def _match(
     looks: Looks,
     agents: List[Agent],
     lines: Tuple[Culprit, ...],
-    who: List[str],
+    who: List[Text],
 ) -> Match:
     whole = looks.found == looks.all
     rhythm = not whole and looks.share >= OFTEN
     sure = (whole and matters(view, process, agents)) or rhythm
-    again = "is stopped" if whole else f"is stopped again and again ({looks.share:.0%} of the time)"
-    by = _by(process, who)
-    over = f" over {view.window:g} s" if view.window else ""
-    cpu = view.cpu(process)
+    name, cpu = clauses.process(process), view.cpu(process)
+    over = _OVER(window=view.window) if view.window else None
+    used = _USED(cpu=cpu) if cpu is not None else None
     facts = [
-        f"{looks}{over} found {named(process)} stopped" + (f"; it used {cpu:.1%} of a core" if cpu is not None else ""),
+        _FOUND(found=looks.found, all=looks.all, over=over, process=name, used=used),
         *signal_told(process),
         *who,
         *stands_at(process),
-        *(f"{view.graph.label(agent)} of process {agent.pid} waits for it" for agent in agents[:4]),
+        *awaited(agents),
+        *below(others),
     ]
-    if others:
-        facts.append(f"so are those below it: {', '.join(map(named, others[:6]))}{' …' if len(others) > 6 else ''}")
     if whole and not sure:
-        facts.append("nobody is known to wait for it, and others go on: it may be kept so on purpose")
+        facts.append(_ON_PURPOSE())
     return Match(
         confidence=("proven" if whole and view.window else "likely") if sure else "possible",
-        summary=f"{named(process)} {again}{by}",
+        summary=_SUMMARY(process=name, again=None if whole else _AGAIN(share=looks.share), by=_by(process)),
         evidence=tuple(facts),
         culprits=lines or waiting_lines(view, agents) or standing(view, process),
         victims=victims(view, agents),
@@ -126,21 +145,16 @@ def _match(
     )
 
 
-def _by(process: Process, who: List[str]) -> str:
+def _by(process: Process) -> Optional[Text]:
     if process.tracer:
-        return f" by its tracer, {process.tracer_name or 'process'} ({process.tracer})"
-    return " by its terminal" if process.stopped_by in TERMINAL else ""
+        return _BY_TRACER(program=process.tracer_name or "process", pid=process.tracer)
+    return _BY_TERMINAL() if process.stopped_by in TERMINAL else None
 
 
-def _remedy(process: Process, lines: Tuple[Culprit, ...]) -> Optional[str]:
+def _remedy(process: Process, lines: Tuple[Culprit, ...]) -> Text:
     if process.tracer:
-        return f"Let process {process.tracer} continue it or detach: it traces PID {process.pid}."
+        return _LET_GO(tracer=process.tracer, pid=process.pid)
     if process.stopped_by in TERMINAL:
-        return (
-            f"Bring PID {process.pid} to the foreground (fg), or start it with `< /dev/null` and its output in a file."
-        )
-    places = ", ".join(f"{line.file.rsplit('/', 1)[-1]}:{line.line}" for line in lines[:3])
-    then = (
-        f", and see {places}: is SIGCONT sent on every way out of there?" if places else ", and look at who stops it."
-    )
-    return f"`kill -CONT {process.pid}` lets it go on{then}"
+        return _FOREGROUND(pid=process.pid)
+    places = tuple(_PLACE(file=line.file.rsplit("/", 1)[-1], line=str(line.line)) for line in lines[:3])
+    return _CONTINUE(pid=process.pid, then=_EVERY_WAY_OUT(places=places) if places else _WHO_STOPS_IT())

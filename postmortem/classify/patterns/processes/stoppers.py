@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import List, Tuple
 
 from ....evidence import Process, Thread
-from ....findings import Culprit
-from ...facts.knowledge import own_frame, short
-from ...facts.suspended import named, standing
+from ....findings import Culprit, Template, Text
+from ...facts import clauses
+from ...facts.knowledge import own_frame
+from ...facts.suspended import standing
 from ...facts.view import View
 from ..io.pipes import ancestors
 
@@ -26,11 +27,23 @@ _CALLS = ("kill", "tkill", "tgkill")
 TERMINAL = (21, 22)
 #: Signal numbers of Linux on every architecture that Python supports except MIPS.
 _SIGNALS = {
-    19: ("SIGSTOP", "which no process can refuse"),
-    20: ("SIGTSTP", "which Ctrl-Z sends"),
-    21: ("SIGTTIN", "which the kernel sends to a background job that reads its terminal"),
-    22: ("SIGTTOU", "which the kernel sends to a background job that changes its terminal, or writes to it"),
+    19: Template("SIGSTOP, which no process can refuse"),
+    20: Template("SIGTSTP, which Ctrl-Z sends"),
+    21: Template("SIGTTIN, which the kernel sends to a background job that reads its terminal"),
+    22: Template("SIGTTOU, which the kernel sends to a background job that changes its terminal, or writes to it"),
 }
+
+_STOPPED_BY = Template("the signal that stopped it is {signal}")
+_OTHER_SIGNAL = Template("signal {number}, of which nothing is known")
+_BY_ITSELF = Template("it was stopped in its own call of kill at {frame}")
+_SENDS = Template(
+    "{whose} code, {process}, sends such a signal at {frames}; who really sent it the kernel does not tell"
+)
+_ITS_OWN, _ITS_PARENTS, _ANOTHERS = Template("its own"), Template("its parent's"), Template("another process's")
+_UNTOLD = Template("who sent the signal the kernel does not tell")
+_TRACES = Template("the kernel says that {process} traces it")
+_TRACER = Template("{program} (PID {pid})")
+_OUTSIDE = Template("a process outside of the tree")
 
 
 def sends(thread: Thread) -> bool:
@@ -40,24 +53,22 @@ def sends(thread: Thread) -> bool:
     return thread.calling is not None and thread.calling.function in _SELF
 
 
-def signal_told(process: Process) -> List[str]:
-    """Return a sentence on the signal that stopped the process, if known."""
-    if process.stopped_by is None:
+def signal_told(process: Process) -> List[Text]:
+    """Return a text on the signal that stopped the process, if known."""
+    number = process.stopped_by
+    if number is None:
         return []
-    name, why = _SIGNALS.get(process.stopped_by, (f"signal {process.stopped_by}", "of which nothing is known"))
-    return [f"the signal that stopped it is {name}, {why}"]
+    return [_STOPPED_BY(signal=_SIGNALS[number]() if number in _SIGNALS else _OTHER_SIGNAL(number=number))]
 
 
-def stoppers(view: View, process: Process) -> Tuple[Tuple[Culprit, ...], List[str]]:
-    """Return the lines that stop a process, as far as known, and sentences on the source of that knowledge."""
+def stoppers(view: View, process: Process) -> Tuple[Tuple[Culprit, ...], List[Text]]:
+    """Return the lines that stop a process, as far as known, and texts on the source of that knowledge."""
     if process.tracer:
         return _tracer(view, process)
     for thread in process.threads:
         frame = own_frame(thread.python)
         if sends(thread) and frame is not None:
-            return (view.culprit(process, frame, thread),), [
-                f"it was stopped in its own call of kill at {short(frame)}"
-            ]
+            return (view.culprit(process, frame, thread),), [_BY_ITSELF(frame=frame)]
     if process.stopped_by in TERMINAL:
         return standing(view, process), []
     order = dict.fromkeys(
@@ -65,21 +76,18 @@ def stoppers(view: View, process: Process) -> Tuple[Tuple[Culprit, ...], List[st
     )
     for other in [view.by_pid[pid] for pid in order if pid in view.by_pid]:
         if other.stops:
-            places = ", ".join(map(short, other.stops[:4]))
-            kin = (
-                "its own" if other is process else "its parent's" if other.pid == process.ppid else "another process's"
-            )
-            said = f"{kin} code, {named(other)}, sends such a signal at {places}; who really sent it the kernel does not tell"
+            whose = _ITS_OWN if other is process else _ITS_PARENTS if other.pid == process.ppid else _ANOTHERS
+            said = _SENDS(whose=whose(), process=clauses.process(other), frames=other.stops[:4])
             return tuple(view.culprit(other, frame) for frame in other.stops), [said]
-    return (), ["who sent the signal the kernel does not tell"]
+    return (), [_UNTOLD()]
 
 
-def _tracer(view: View, process: Process) -> Tuple[Tuple[Culprit, ...], List[str]]:
-    """Return the current line of the tracer, and a sentence that names it."""
+def _tracer(view: View, process: Process) -> Tuple[Tuple[Culprit, ...], List[Text]]:
+    """Return the current line of the tracer, and a text that names it."""
     tid = process.tracer
     for other in view.processes:
         thread = view.thread(other, tid)
         if thread is not None or other.pid == tid:
             lines = standing(view, other)
-            return lines, [f"the kernel says that {named(other)} traces it"]
-    return (), [f"the kernel says that {process.tracer_name or 'a process outside of the tree'} (PID {tid}) traces it"]
+            return lines, [_TRACES(process=clauses.process(other))]
+    return (), [_TRACES(process=_TRACER(program=process.tracer_name or _OUTSIDE(), pid=tid))]

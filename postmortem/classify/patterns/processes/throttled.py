@@ -14,12 +14,13 @@ milliseconds of each period, and every thread waits for the rest of it, heartbea
 
 from __future__ import annotations
 
-from typing import Counter, Dict, Iterator, List, Optional, Tuple
+from typing import Counter, Dict, Iterator, List, Tuple
 
 from ....evidence import ControlGroup, Process, PythonFrame, Thread
-from ...facts.knowledge import is_library, short
-from ...facts.suspended import named
-from ...facts.view import View, label, plural
+from ....findings import Template, Text
+from ...facts import clauses
+from ...facts.knowledge import is_library
+from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
@@ -57,6 +58,28 @@ GOT = 0.6
 WANTS = 0.2
 STABLE, _CALLERS = 0.9, 3  # share of a thread's samples; number of lines
 
+_SUMMARY = Template(
+    "{process} is held back: the CPU quota of {quota:g} of its control group was used up in {throttled:.0%} of the periods"
+    "{computes}"
+)
+_COMPUTES = Template("; it computes at {frames}")
+_USED_UP = Template(
+    "in {throttled:.0%} of the periods of the window the quota of {quota:g} CPUs of {group} was used up early{lost}"
+)
+_LOST = Template("; its threads were held back for {seconds:.2f} s in all")
+_WAITED = Template(
+    "{processes} used {got:.2f} cores, and had to wait to run for {lacked:.2f} more: {share:.0%} of what was wanted"
+)
+_WANTED = Template("{count:n thread} of {process} wanted to run: {threads}")
+_SLOWED = Template("that is not where most of the time goes: it is slowed down, not held up")
+_RAISE = Template(
+    "Raise the quota of {group} ({quota:g} CPUs{machine}): docker --cpus, resources.limits.cpu, CPUQuota=; or start no more "
+    "threads and workers than it has CPUs, and allow the work the time that it needs."
+)
+_MACHINE = Template(", while os.cpu_count() may say {cpus}")
+_NOT_USED_UP = Template("the quota of {quota:g} CPUs of {group} was not used up")
+_WINDOW = Template("an observation window: how often the CPU quota was used up")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each control group with a CPU quota."""
@@ -65,11 +88,11 @@ def match(view: View) -> Iterator[Answer]:
         group = process.cgroup
         if group is None or group.throttled is None or group.cpu_quota is None:
             if view.window is None and group is not None and group.cpu_quota is not None:
-                yield CannotTell(("an observation window: how often the CPU quota was used up",))
+                yield CannotTell((_WINDOW(),))
             continue
         got, wanted = view.cpu(process), view.demand(process)
         if not group.throttled or got is None or wanted is None:
-            yield No(f"the quota of {group.cpu_quota:g} CPUs of {group.path} was not used up")
+            yield No(_NOT_USED_UP(quota=group.cpu_quota, group=group.path))
         else:
             found.append((process, group, got, wanted))
     found.sort(key=lambda one: -one[3])
@@ -83,30 +106,31 @@ def _match(view: View, several: List[Tuple[Process, ControlGroup, float, float]]
     """Return one match for all processes of a group, which share its quota."""
     process, group, _got, _wanted = several[0]
     got, wanted = sum(one[2] for one in several), sum(one[3] for one in several)
-    throttled = group.throttled or 0.0
-    binds = throttled >= ALWAYS or (throttled >= OFTEN and got >= USED * (group.cpu_quota or 0.0))
+    throttled, quota = group.throttled or 0.0, group.cpu_quota
+    binds = throttled >= ALWAYS or (throttled >= OFTEN and got >= USED * (quota or 0.0))
     sure = binds and got <= GOT * wanted
-    lost = f"; its threads were held back for {group.throttled_s:.2f} s in all" if group.throttled_s else ""
+    lost = _LOST(seconds=group.throttled_s) if group.throttled_s else None
+    who = tuple(clauses.process(one[0]) for one in several[:4])
     facts = [
-        f"in {throttled:.0%} of the periods of the window the quota of {group.cpu_quota:g} CPUs of {group.path} was used up early"
-        + lost,
-        f"{', '.join(named(one[0]) for one in several[:4])} used {got:.2f} cores, and had to wait to run for {wanted - got:.2f} "
-        f"more: {got / wanted:.0%} of what was wanted",
+        _USED_UP(throttled=throttled, quota=quota, group=group.path, lost=lost),
+        _WAITED(processes=who, got=got, lacked=wanted - got, share=got / wanted),
         *(fact for one in several[:4] for fact in _busiest(view, one[0])),
     ]
     if not sure:
-        facts.append("that is not where most of the time goes: it is slowed down, not held up")
+        facts.append(_SLOWED())
     frames = [(p, t, f) for p, _g, _got, _w in several[:4] for t, f in _hot(view, p)]
-    places = ", ".join(list(dict.fromkeys(short(f) for _p, _t, f in frames))[:3])
+    places = clauses.unlike(f for _p, _t, f in frames)[:3]
     places_of = {
         (at.file, at.line): (p, t, at) for p, t, f in reversed(frames) for at in reversed(view.loops_around([f]))
     }
     culprits = [view.culprit(p, at, t) for p, t, at in reversed(list(places_of.values()))]
     return Match(
         confidence="likely" if sure else "possible",
-        summary=(
-            f"{named(process)} is held back: the CPU quota of {group.cpu_quota:g} of its control group was used up in "
-            f"{throttled:.0%} of the periods" + (f"; it computes at {places}" if places else "")
+        summary=_SUMMARY(
+            process=clauses.process(process),
+            quota=quota,
+            throttled=throttled,
+            computes=_COMPUTES(frames=places) if places else None,
         ),
         evidence=tuple(facts),
         culprits=tuple(culprits[:12]),
@@ -136,17 +160,15 @@ def _kept(view: View, thread: Thread) -> Tuple[PythonFrame, ...]:
     return tuple(lines.most_common(1)[0][0] for lines in kept[:_CALLERS])
 
 
-def _busiest(view: View, process: Process) -> List[str]:
-    """Return a sentence on the threads that wanted to run, if there are several."""
+def _busiest(view: View, process: Process) -> List[Text]:
+    """Return a text on the threads that wanted to run, if there are several."""
     wanting = [t for t in process.threads if (view.wanted_share(t) or 0.0) >= WANTS / 2]
     if len(wanting) < 2:
         return []
-    return [f"{plural(len(wanting), 'thread')} of {named(process)} wanted to run: {', '.join(map(label, wanting[:6]))}"]
+    threads = tuple(map(clauses.named, wanting[:6]))
+    return [_WANTED(count=len(wanting), process=clauses.process(process), threads=threads)]
 
 
-def _remedy(process: Process, group: ControlGroup) -> Optional[str]:
-    cpus = f", while os.cpu_count() may say {process.cpus_allowed}" if process.cpus_allowed else ""
-    return (
-        f"Raise the quota of {group.path} ({group.cpu_quota:g} CPUs{cpus}): docker --cpus, resources.limits.cpu, CPUQuota=; or "
-        "start no more threads and workers than it has CPUs, and allow the work the time that it needs."
-    )
+def _remedy(process: Process, group: ControlGroup) -> Text:
+    machine = _MACHINE(cpus=process.cpus_allowed) if process.cpus_allowed else None
+    return _RAISE(group=group.path, quota=group.cpu_quota, machine=machine)
