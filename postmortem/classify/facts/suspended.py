@@ -11,7 +11,6 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 from ...evidence import Process, PythonFrame, Thread
 from ...findings import Culprit, Template, Text, Victim
 from ...waitgraph import Agent
-from ...waitgraph import program as program_name
 from ..pattern import Match
 from . import clauses
 from .knowledge import is_library, own_frame
@@ -33,8 +32,7 @@ _AWAITED = 4
 
 _BELOW = Template("so are those below it: {processes}{more}")
 _AWAITS = Template("{agent} of process {pid} waits for it")
-_STANDS = Template("{thread} stands{at}{inside}: that is where it was held, not why")
-_INSIDE = Template(", in the system call {call}")
+_STANDS = Template("{thread} stands{at}{call:+, in the system call @}: that is where it was held, not why")
 _WAS_HELD = Template("{process} was held from outside nearly all the time, so this is no more than where it stands")
 
 
@@ -48,9 +46,6 @@ class Looks(NamedTuple):
     def share(self) -> float:
         """Return the matching share, 0 without observations."""
         return self.found / self.all if self.all else 0.0
-
-    def __str__(self) -> str:
-        return f"{self.found} of {self.all} looks"
 
 
 def states(threads: Sequence[Thread], letters: str) -> Looks:
@@ -149,8 +144,7 @@ def stands_at(process: Process) -> List[Text]:
     if main is None:
         return []
     at, call = clauses.at(_place(main)), main.wait.syscall if main.wait is not None else None
-    inside = _INSIDE(call=call) if call else None
-    return [_STANDS(thread=clauses.named(main), at=at, inside=inside)] if at or inside else []
+    return [_STANDS(thread=clauses.named(main), at=at, call=call)] if at or call else []
 
 
 def unless_held(view: View, pattern: str, match: Match) -> Match:
@@ -169,8 +163,3 @@ def is_held(process: Process) -> bool:
     """Return whether a process is frozen, or was stopped in most observations."""
     held = states(process.threads, "Tt").share >= HELD
     return held or bool(process.cgroup is not None and process.cgroup.frozen)
-
-
-def named(process: Process) -> str:
-    """Return the process's name for the reader: "app.py (PID 12)"."""
-    return f"{program_name(process) or 'process'} (PID {process.pid})"

@@ -20,7 +20,7 @@ from typing import Iterator, List, NamedTuple, Optional
 from ....evidence import Machine, Process
 from ....findings import Template, Text
 from ...facts import clauses
-from ...facts.suspended import Looks, named
+from ...facts.suspended import Looks
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 
@@ -97,7 +97,7 @@ def match(view: View) -> Iterator[Answer]:
             if stalled.share >= STALLED and not known:
                 yield CannotTell((_BEFORE(pid=process.pid),))
             elif group is not None and group.memory_limit:
-                yield No(_NOTHING_AGAIN(process=named(process)))
+                yield No(_NOTHING_AGAIN(process=clauses.process(process)))
             continue
         faults = sum(t.counters.major_faults or 0 for t in process.threads if t.counters is not None)
         if faults or stalled.found:
@@ -153,13 +153,13 @@ def _match(view: View, process: Process, pressure: Pressure, stalled: Looks, fau
     frames = [(t, f) for t in threads[:3] for f in [view.hot_frame(t)] if f is not None]
     facts = [
         *pressure.facts,
-        _STALLED(found=stalled.found, looks=stalled.all, process=named(process), faults=faults),
+        _STALLED(found=stalled.found, looks=stalled.all, process=clauses.process(process), faults=faults),
     ]
     facts += [_PSI(share=psi)] if psi else []
     at = clauses.at(frames[0][1] if frames else None)
     return Match(
         confidence="likely" if sure and frames else "possible",
-        summary=_SUMMARY(process=named(process), where=pressure.where, at=at),
+        summary=_SUMMARY(process=clauses.process(process), where=pressure.where, at=at),
         evidence=tuple(facts),
         culprits=tuple(dict.fromkeys(view.culprit(process, at, t) for t, f in frames for at in view.loops_around([f]))),
         victims=tuple(view.victim(process, main) for main in [view.main(process)] if main is not None),

@@ -43,12 +43,10 @@ PATTERN = Pattern(
 )  # fmt: skip
 
 _SUMMARY = Template(
-    "of {ranks:n rank} {several: and } wait for each other: {thread} of process {pid} took another way{to}"
+    "of {ranks:n rank} {several: and } wait for each other: {thread} of process {pid} took another way{site:+, to @}"
 )
 _SOME_IN = Template("{count} in {operation}")
-_TO = Template(", to {site}")
-_GROUP = Template("{count:n rank} (process {pids}) {count:v is|are} in {operation}{called}")
-_CALLED = Template(", called at {site}")
+_GROUP = Template("{count:n rank} (process {pids}) {count:v is|are} in {operation}{site:+, called at @}")
 _WAKE = Template("some of them wake now and then: they may poll, or go on slowly")
 _DECIDED = Template("the way there depends on {conditions}: compare what it said on each rank")
 _BY_NAME = Template("these are functions of the program, known by their names alone: they may be something else")
@@ -98,7 +96,7 @@ def _match(view: View, ranks: List[Rank], of: int, moving: bool, differ: bool) -
             several=tuple(_SOME_IN(count=len(several), operation=op) for (op, _site), several in ordered[:3]),
             thread=clauses.named(first.thread),
             pid=first.process.pid,
-            to=_TO(site=first.site) if first.site is not None else None,
+            site=first.site,
         ),
         evidence=tuple(facts),
         culprits=tuple(
@@ -113,8 +111,7 @@ def _match(view: View, ranks: List[Rank], of: int, moving: bool, differ: bool) -
 def _group(operation: Optional[str], site: Optional[PythonFrame], ranks: List[Rank]) -> Text:
     """Return a text on the ranks that wait in one operation, called at one line."""
     pids = tuple(rank.process.pid for rank in ranks[:8])
-    called = _CALLED(site=site) if site is not None else None
-    return _GROUP(count=len(ranks), pids=pids, operation=operation, called=called)
+    return _GROUP(count=len(ranks), pids=pids, operation=operation, site=site)
 
 
 def _decided(view: View, ranks: List[Rank]) -> List[PythonFrame]:

@@ -52,8 +52,8 @@ PATTERN = Pattern(
 _FORKED_AT = (multiprocessing("popen_fork"), "_launch")
 
 _SUMMARY = Template(
-    "{thread} of the forked process {pid} waits{at} for {lock}, which {holder} of its parent{parent} held{taken} when it was "
-    "forked"
+    "{thread} of the forked process {pid} waits{at} for {lock}, which {holder} of its parent{parent:+ @} held"
+    "{taken:+, taken at @} when it was forked"
 )
 _OWN_SUMMARY = Template(
     "{thread} of the forked process {pid} waits{at} for {lock}, which the thread that forked it held, taken at {taken}"
@@ -64,8 +64,6 @@ _TAKEN_BELOW = Template(
     "without ever returning there ({basis:known})"
 )
 _ANOTHER_THREAD = Template("another thread")
-_PARENT = Template(" {pid}")
-_TAKEN = Template(", taken at {frame}")
 _LEAVE_FIRST = Template("Start the process after leaving the `with` block of the lock, or by spawn or forkserver.")
 _NO_LOCK = Template("no lock of {forks:n fork} is held by a thread that was left behind")
 
@@ -141,8 +139,8 @@ def _match(view: View, process: Process, thread: Thread, resource: Resource, wak
             at=at,
             lock=lock,
             holder=holder,
-            parent=_PARENT(pid=waker.pid) if waker.pid is not None else None,
-            taken=_TAKEN(frame=waker.frame) if waker.frame is not None else None,
+            parent=waker.pid,
+            taken=waker.frame,
         ),
         evidence=(
             _WAITS(thread=who, at=at, lock=lock, forever=clauses.forever(endless)),

@@ -60,9 +60,8 @@ STABLE, _CALLERS = 0.9, 3  # share of a thread's samples; number of lines
 
 _SUMMARY = Template(
     "{process} is held back: the CPU quota of {quota:g} of its control group was used up in {throttled:.0%} of the periods"
-    "{computes}"
+    "{frames:+; it computes at @}"
 )
-_COMPUTES = Template("; it computes at {frames}")
 _USED_UP = Template(
     "in {throttled:.0%} of the periods of the window the quota of {quota:g} CPUs of {group} was used up early{lost}"
 )
@@ -73,10 +72,10 @@ _WAITED = Template(
 _WANTED = Template("{count:n thread} of {process} wanted to run: {threads}")
 _SLOWED = Template("that is not where most of the time goes: it is slowed down, not held up")
 _RAISE = Template(
-    "Raise the quota of {group} ({quota:g} CPUs{machine}): docker --cpus, resources.limits.cpu, CPUQuota=; or start no more "
-    "threads and workers than it has CPUs, and allow the work the time that it needs."
+    "Raise the quota of {group} ({quota:g} CPUs{machine:+, while os.cpu_count() may say @}): docker --cpus, "
+    "resources.limits.cpu, CPUQuota=; or start no more threads and workers than it has CPUs, and allow the work the time that "
+    "it needs."
 )
-_MACHINE = Template(", while os.cpu_count() may say {cpus}")
 _NOT_USED_UP = Template("the quota of {quota:g} CPUs of {group} was not used up")
 _WINDOW = Template("an observation window: how often the CPU quota was used up")
 
@@ -126,12 +125,7 @@ def _match(view: View, several: List[Tuple[Process, ControlGroup, float, float]]
     culprits = [view.culprit(p, at, t) for p, t, at in reversed(list(places_of.values()))]
     return Match(
         confidence="likely" if sure else "possible",
-        summary=_SUMMARY(
-            process=clauses.process(process),
-            quota=quota,
-            throttled=throttled,
-            computes=_COMPUTES(frames=places) if places else None,
-        ),
+        summary=_SUMMARY(process=clauses.process(process), quota=quota, throttled=throttled, frames=places),
         evidence=tuple(facts),
         culprits=tuple(culprits[:12]),
         victims=tuple(view.victim(p, m) for p, _g, _got, _w in several[:6] for m in [view.main(p)] if m is not None),
@@ -170,5 +164,4 @@ def _busiest(view: View, process: Process) -> List[Text]:
 
 
 def _remedy(process: Process, group: ControlGroup) -> Text:
-    machine = _MACHINE(cpus=process.cpus_allowed) if process.cpus_allowed else None
-    return _RAISE(group=group.path, quota=group.cpu_quota, machine=machine)
+    return _RAISE(group=group.path, quota=group.cpu_quota, machine=process.cpus_allowed)
