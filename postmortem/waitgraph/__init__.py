@@ -16,12 +16,12 @@ go on, with every agent that could provide it. Derived from these:
 
 from __future__ import annotations
 
-from .agents import Agent, Place, Places, program, thread_label
+from .agents import Agent, Place, Places, program
 from .chains import Chain
 from .cycles import Cycle
 from .edges import Edge
 from .graph import WAKES, WaitGraph, graph_of
-from .reasons import Blocked, NoneRuns, Others, Reason, known_from
+from .reasons import Blocked, NoneRuns, Others, Reason
 
 __all__ = [
     "WAKES",
@@ -37,7 +37,5 @@ __all__ = [
     "Reason",
     "WaitGraph",
     "graph_of",
-    "known_from",
     "program",
-    "thread_label",
 ]

@@ -89,12 +89,12 @@ class Places:
                 called if called.lower().startswith("task") else f"task {called}"
             )  # asyncio's default names are Task-1, Task-2, …
         if agent.tid is not None:
-            return thread_label(thread) if thread is not None else f"thread {agent.tid}"
+            return _thread_label(thread) if thread is not None else f"thread {agent.tid}"
         name = program(process) if process is not None else None
         return f"process {agent.pid} ({name})" if name else f"process {agent.pid}"
 
 
-def thread_label(thread: Thread) -> str:
+def _thread_label(thread: Thread) -> str:
     """Return "NAME (TID)", or "thread TID" if it has no name."""
     return f"{thread.name} ({thread.tid})" if thread.name else f"thread {thread.tid}"
 

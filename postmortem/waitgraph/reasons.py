@@ -127,17 +127,3 @@ def _none_runs(pid: int, places: Places) -> NoneRuns:
     place = places.by_pid[pid]
     tasks = sum(task.state != "done" for task in place.process.tasks)
     return NoneRuns(pid, len(place.threads), tasks, place.process.signal_handlers == ())
-
-
-_BASES = {
-    "recorded": "as the lock itself records",
-    "with-slot": "as its `with` statement in progress shows",
-    "inferred": "inferred from the source code",
-    "kernel": "as the kernel records",
-    "memory": "found in memory",
-}
-
-
-def known_from(basis: Optional[WakerBasis]) -> str:
-    """Return in words how the holder of a resource is known."""
-    return _BASES.get(basis or "", "it is not known from where")

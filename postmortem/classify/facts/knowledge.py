@@ -200,8 +200,3 @@ def own_frame(frames: Sequence[PythonFrame]) -> Optional[PythonFrame]:
 def direct_frame(frames: Sequence[PythonFrame]) -> Optional[PythonFrame]:
     """Return the innermost frame outside the standard library, of the program or of a package."""
     return next((f for f in frames if not is_stdlib(f)), None)
-
-
-def short(frame: PythonFrame) -> str:
-    """Return a short location: ``testclient.py:153 in _asgi_receive``."""
-    return f"{frame.file.rsplit('/', 1)[-1]}:{frame.line or '?'} in {frame.function}"

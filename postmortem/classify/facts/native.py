@@ -117,17 +117,6 @@ def chain(frames: Sequence[NativeFrame]) -> Optional[Text]:
     return _CALLED_BY(places=places[:_SHOWN]) if places else None
 
 
-def where(frame: NativeFrame) -> str:
-    """Return a location: ``smooth of _smooth.so``."""
-    return f"{frame.function} of {library(frame)}" if frame.function else library(frame)
-
-
-def led_there(frames: Sequence[NativeFrame]) -> Optional[str]:
-    """Return the call chain through extensions, most recent call first: ``a of _x.so called by …``; None if there is none."""
-    names = list(dict.fromkeys(where(f) for f in frames if is_program(f)))
-    return " called by ".join(names[:_SHOWN]) if names else None
-
-
 def culprit(process: Process, thread: Thread, frame: NativeFrame) -> Optional[Culprit]:
     """Return the C or C++ line of a frame as a culprit; None without debug information."""
     if frame.file is None or frame.line is None:

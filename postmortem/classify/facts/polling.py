@@ -11,7 +11,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ...evidence import Process, PythonFrame, Task, Thread
 from . import knowledge
-from .view import View, plural
+from .view import View
 
 #: A zero sleep: a thread releases the GIL and requests it again at once.
 _SLEEP_0 = re.compile(r"\bsleep\(\s*0(?:\.0*)?\s*\)")
@@ -30,11 +30,6 @@ class Poller(NamedTuple):
     def number(self) -> int:
         """Return the number of polling tasks or threads."""
         return len(self.tasks) or len(self.tids)
-
-    @property
-    def who(self) -> str:
-        """Return the number with its noun: "3 tasks"."""
-        return plural(len(self.tasks), "task") if self.tasks else plural(len(self.tids), "thread")
 
 
 def pollers(process: Process) -> List[Poller]:

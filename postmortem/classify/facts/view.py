@@ -6,7 +6,7 @@ from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from ...evidence import Evidence, Process, PythonFrame, Thread
 from ...findings import Confidence, Culprit, Template, Text, Victim
-from ...waitgraph import WAKES, Agent, Cycle, Edge, WaitGraph, graph_of, thread_label
+from ...waitgraph import WAKES, Agent, Cycle, Edge, WaitGraph, graph_of
 from . import clauses, knowledge
 
 #: In cores: a thread that used more over the window was not waiting.
@@ -283,23 +283,9 @@ def _idle_depth(frames: Sequence[PythonFrame]) -> int:
     return next((i for i, f in enumerate(frames) if knowledge.in_table(f, knowledge.IDLE)), 0)
 
 
-#: The name of a thread in sentences.
-label = thread_label
-
-
 def is_python(process: Process) -> bool:
     """Return whether a process is a Python interpreter, even if its state could not be read."""
     program = (process.exe or (process.argv[0] if process.argv else "")).rsplit("/", 1)[-1]
     return (
         process.python is not None or program.startswith(("python", "pypy")) or any(t.python for t in process.threads)
     )
-
-
-def do(count: int, verb: str) -> str:
-    """Return a verb in the form for a count: ``poll`` for several, ``polls`` for one."""
-    return verb if count != 1 else f"{verb}s"
-
-
-def plural(count: int, noun: str) -> str:
-    """Return a count with its noun in singular or plural."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -281,7 +281,7 @@ def without_gil(found: Crashed) -> bool:
 
 def led_there(found: Crashed) -> Tuple[Text, ...]:
     """Return the fact which calls of extensions led to the fault; () if there were none."""
-    calls = native.led_there(found.natives)
+    calls = native.chain(found.natives)
     return (_LED_THERE(calls=calls),) if calls is not None else ()
 
 

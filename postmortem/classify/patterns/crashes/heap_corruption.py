@@ -108,7 +108,7 @@ def _facts(found: Crashed, message: str, meaning: Optional[Text]) -> Iterator[Te
     yield from which_means(meaning)
     if found.crash.python_error_basis == "inferred" and found.crash.message is None:
         yield _BY_THE_STACK()
-    calls = native.led_there(found.natives)
+    calls = native.chain(found.natives)
     if calls is not None:
         yield _CALLED_BY(calls=calls)
     yield from whereabouts(found)

@@ -105,7 +105,7 @@ def _turn(found: Crashed) -> Optional[Turn]:
         again = [i for i, f in enumerate(natives) if _same(f, natives[first])]
         if len(again) >= DEEP:
             turn = natives[first : again[1]]
-            names = tuple(dict.fromkeys(f.function or native.where(f) for f in reversed(turn)))
+            names = tuple(dict.fromkeys(f.function or native.located(f) for f in reversed(turn)))
             return Turn(names[:6], len(again), module=natives[first].module)
     return None
 

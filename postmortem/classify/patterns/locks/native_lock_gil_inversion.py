@@ -127,7 +127,7 @@ def _place(view: View, process: Process, thread: Thread, module: Optional[str]) 
     found = [view.culprit(process, entered, thread)] if entered is not None else []
     found += [c for frame in inside for c in [native.culprit(process, thread, frame)] if c is not None]
     called = _CALLED(frame=entered) if entered is not None and entered != innermost else None
-    through = _INSIDE(code=native.where(inside[0]), called=called) if inside else None
+    through = _INSIDE(code=native.located(inside[0]), called=called) if inside else None
     return _PLACE(at=clauses.at(innermost), inside=through), found
 
 
