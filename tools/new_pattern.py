@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from typing import Iterator
 
+from ....findings import Template
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Pattern
 
@@ -44,11 +45,13 @@ PATTERN = Pattern(
     references=(),
 )
 
+_NOT_WRITTEN = Template("a rule: {id} is not written yet")
+
 
 def match(view: View) -> Iterator[Answer]:
     """Guards first: `yield No(...)` where something was looked at and is not so. One Match last."""
     if view.pythons:
-        yield CannotTell(("a rule: {id} is not written yet",))
+        yield CannotTell((_NOT_WRITTEN(),))
 '''
 
 TEST = '''"""{id}: TODO, what it looks for in a sentence."""

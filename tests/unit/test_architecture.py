@@ -337,3 +337,28 @@ def test_later_grammar_is_refused() -> None:
     """A match statement does not parse as Python 3.8."""
     with pytest.raises(SyntaxError):
         Module("x", "match 1:\n    case 1: pass")
+
+
+#: f-strings in classification that make no words, and what they make.
+NO_WORDS = {
+    "classify.engine": "the name of a package to import",
+    "classify.signature": "the text that is hashed",
+    "findings.texts": "an error about a template",
+    "classify.facts.fixed_in": "a path to compare",
+    "classify.facts.knowledge": "a path to compare",
+    "classify.patterns.gil.regex_backtracking": "qualified names to compare",
+    "classify.patterns.crashes.fatalwords": "the interpreter's own message, as it writes it",
+    "waitgraph.agents": "the names of threads, tasks and processes",
+    "waitgraph.edges": "the name of a thread",
+}
+
+
+def test_classification_makes_no_words() -> None:
+    """A pattern's texts are templates with slots; what makes words of facts stands in report/phrases."""
+    making = {
+        name
+        for name, module in modules().items()
+        if module.part in ("classify", "waitgraph", "findings")
+        and any(isinstance(node, ast.JoinedStr) for node in ast.walk(module.tree))
+    }
+    assert making == set(NO_WORDS)
