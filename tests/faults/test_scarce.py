@@ -176,24 +176,7 @@ def test_a_read_only_folder(tmp_path: Path) -> None:
     temporary.mkdir()
     with mounted(f"mount --bind {folder} {folder}; mount -o remount,ro,bind {folder}") as where:
         refused = capture(folder / "bundle", WAITS, where=where)
-        words = [
-            "sh",
-            "-c",
-            f'cd {folder}; exec "$@"',
-            "sh",
-            sys.executable,
-            "-m",
-            "postmortem",
-            "capture",
-            "-t",
-            "1",
-            "--observe",
-            "0.2",
-            "--",
-            sys.executable,
-            "-c",
-            WAITS,
-        ]
+        words = in_shell(f'cd {folder}; exec "$@"', WAITS)
         environ = environment(TMPDIR=str(temporary))
         process = subprocess.Popen(
             where.inside(words), env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -203,6 +186,12 @@ def test_a_read_only_folder(tmp_path: Path) -> None:
     assert "nothing can be written" in refused.stderr
     assert_ended(done)
     assert list(temporary.glob("postmortem-*/postmortem-*/report.json"))
+
+
+def in_shell(script: str, code: str, *options: str) -> List[str]:
+    """Return the words of a shell's ``script`` that starts a short capture of a Python program, with ``exec "$@"``."""
+    command = [sys.executable, "-m", "postmortem", "capture", "-t", "1", "--observe", "0.2", *options]
+    return ["sh", "-c", script, "sh", *command, "--", sys.executable, "-c", code]
 
 
 @pytest.mark.parametrize("value", ["/nowhere/at/all", ""])
@@ -324,26 +313,7 @@ def test_closed_streams(tmp_path: Path, closed: str) -> None:
     """Whichever are closed: no file of ours takes their place in the command, and the bundle is whole."""
     code = "import os, time; open('fds', 'w').write(repr(sorted(os.listdir('/proc/self/fd')))); time.sleep(600)"
     script = f'exec "$@" {closed}'
-    words = [
-        "sh",
-        "-c",
-        script,
-        "sh",
-        sys.executable,
-        "-m",
-        "postmortem",
-        "capture",
-        "-t",
-        "1",
-        "--observe",
-        "0.2",
-        "-o",
-        "bundle",
-        "--",
-        sys.executable,
-        "-c",
-        code,
-    ]
+    words = in_shell(script, code, "-o", "bundle")
     process = subprocess.Popen(
         words,
         cwd=tmp_path,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
+import select
 import subprocess
 import sys
+import time
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, List, NamedTuple, Sequence
 
 from ..support.capturing import HANG_S, finished, start
 from ..support.interpreters import Program
@@ -129,3 +133,38 @@ def commands(target: Any, *named: str) -> Dict[str, str]:
     words = [word for command in named for word in ("-ex", f"echo @@{command}\\n", "-ex", command)]
     parts = re.split(r"^@@(.*)\n", debug(target, *words), flags=re.M)
     return dict(zip(parts[1::2], parts[2::2]))
+
+
+class Terminal:
+    """A program on a terminal of its own, ended with the block."""
+
+    def __init__(self, words: Sequence[str], env: Dict[str, str]) -> None:
+        self._leader, follower = pty.openpty()
+        self.process = subprocess.Popen(
+            ["setsid", "--ctty", *words], stdin=follower, stdout=follower, stderr=follower, env=env
+        )
+        os.close(follower)
+        self._said = b""
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._leader)
+
+    def write(self, text: bytes) -> None:
+        """Type a text."""
+        os.write(self._leader, text)
+
+    def until(self, text: bytes) -> bytes:
+        """Return what is printed up to and including a text, which must come."""
+        end = time.monotonic() + HANG_S
+        while text not in self._said:
+            assert time.monotonic() < end, self._said
+            if select.select([self._leader], [], [], 1.0)[0]:
+                self._said += os.read(self._leader, 65536)
+        before, found, self._said = self._said.partition(text)
+        return before + found

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
-import select
 import subprocess
 import sys
 import time
@@ -20,7 +18,7 @@ from postmortem import places
 from ..support.capturing import HANG_S, ROOT
 from ..support.interpreters import Program
 from ..support.memorycontract import CHECKS, PROGRAM
-from .debugging import Core, take
+from .debugging import Core, Terminal, take
 
 pytestmark = pytest.mark.live
 
@@ -123,44 +121,20 @@ def gone(pid: int) -> bool:
 def test_ctrl_c_ends_the_wait_and_the_child(gdb: Path, own: Core, tmp_path: Path) -> None:
     """A person who does not want to wait has gdb's prompt back at once."""
     code = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()) + ' ')\ntime.sleep(600)"
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        ["setsid", "--ctty", *quiet(gdb), sys.executable, str(own.path), "-x", str(SCRIPT)],
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-        env={**engine(code), "TERM": "dumb"},
-    )
-    os.close(follower)
-    said = b""
-
-    def until(text: bytes) -> None:
-        nonlocal said
-        end = time.monotonic() + HANG_S
-        while text not in said:
-            assert time.monotonic() < end, said
-            if select.select([leader], [], [], 1.0)[0]:
-                said += os.read(leader, 65536)
-        said = said.partition(text)[2]
-
-    try:
-        until(b"(gdb) ")
-        os.write(leader, b"pm-threads\n")
+    words = [*quiet(gdb), sys.executable, str(own.path), "-x", str(SCRIPT)]
+    with Terminal(words, {**engine(code), "TERM": "dumb"}) as terminal:
+        terminal.until(b"(gdb) ")
+        terminal.write(b"pm-threads\n")
         end = time.monotonic() + HANG_S
         while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
             assert time.monotonic() < end
             time.sleep(0.05)
         time.sleep(0.3)
-        os.write(leader, b"\x03")
-        until(b"(gdb) ")
+        terminal.write(b"\x03")
+        terminal.until(b"(gdb) ")
         assert gone(int((tmp_path / "pid").read_text()))
-        os.write(leader, b"quit\n")
-        assert process.wait(HANG_S) == 0
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-        os.close(leader)
+        terminal.write(b"quit\n")
+        assert terminal.process.wait(HANG_S) == 0
 
 
 def test_gdb_s_end_is_the_child_s(gdb: Path, own: Core, tmp_path: Path) -> None:

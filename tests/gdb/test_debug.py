@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import gzip
 import os
-import pty
-import select
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import List
 
@@ -19,7 +16,7 @@ from postmortem import places
 
 from ..support.capturing import HANG_S
 from ..support.interpreters import Program
-from .debugging import Core, debug, take
+from .debugging import Core, Terminal, debug, take
 
 pytestmark = pytest.mark.live
 
@@ -175,42 +172,15 @@ def test_a_live_process_is_followed(gdb: Path, tmp_path: Path) -> None:
 
 def test_a_persons_session(own: Core) -> None:
     """Through a terminal: gdb starts, says what is there, answers, colours, and quit ends it with status 0."""
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "postmortem", "debug", str(own.path)],
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
-        start_new_session=True,
-        close_fds=True,
-    )
-    os.close(follower)
-    said = b""
-
-    def until(text: bytes) -> bytes:
-        nonlocal said
-        end = time.monotonic() + HANG_S
-        while text not in said:
-            assert time.monotonic() < end, said
-            if select.select([leader], [], [], 1.0)[0]:
-                said += os.read(leader, 65536)
-        found, said = said, b""
-        return found
-
-    try:
-        assert b"pm-threads" in until(b"(gdb) ")
-        os.write(leader, b"set pagination off\npm-threads\n")
-        assert b"the holder" in until(b"the looper")
-        os.write(leader, b"pm-gil\n")
-        until(b"waiters")
-        os.write(leader, b"quit\n")
-        assert process.wait(HANG_S) == 0
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-        os.close(leader)
+    words = [sys.executable, "-m", "postmortem", "debug", str(own.path)]
+    with Terminal(words, {**os.environ, "TERM": "xterm", "COLUMNS": "200"}) as terminal:
+        assert b"pm-threads" in terminal.until(b"(gdb) ")
+        terminal.write(b"set pagination off\npm-threads\n")
+        assert b"the holder" in terminal.until(b"the looper")
+        terminal.write(b"pm-gil\n")
+        terminal.until(b"waiters")
+        terminal.write(b"quit\n")
+        assert terminal.process.wait(HANG_S) == 0
 
 
 def test_without_gdb_it_says_what_to_install(own: Core, tmp_path: Path) -> None:
