@@ -7,7 +7,8 @@ stand for a fact, such as the name of a thread or the place of a frame, is decid
 from __future__ import annotations
 
 import string
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import FrozenSet, NamedTuple, Optional, Tuple, Union
 
 from ..evidence import Fact, PythonFrame
@@ -38,17 +39,22 @@ class Template:
     """
 
     words: str
-    names: FrozenSet[str] = field(init=False, compare=False)
 
-    def __post_init__(self) -> None:
-        names = frozenset(name for _text, name, _spec, _conversion in string.Formatter().parse(self.words) if name)
-        object.__setattr__(self, "names", names)
+    @property
+    def names(self) -> FrozenSet[str]:
+        """Return the names of the slots."""
+        return _names(self.words)
 
     def __call__(self, **slots: Slot) -> Text:
         """Return the text with these slots; raises TypeError unless each slot of the template is given once."""
         if slots.keys() != self.names:
             raise TypeError(f"slots {sorted(slots)} for the template {self.words!r}")
         return Text(self, tuple(sorted(slots.items())))
+
+
+@lru_cache(maxsize=None)
+def _names(words: str) -> FrozenSet[str]:
+    return frozenset(name for _text, name, _spec, _conversion in string.Formatter().parse(words) if name)
 
 
 class Text(NamedTuple):
