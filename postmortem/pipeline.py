@@ -9,20 +9,17 @@ from typing import TYPE_CHECKING, Callable, Dict, Iterator, Optional, Sequence, 
 
 from . import __version__, evidence, publish, report
 from .bundle import Bundle
-from .cores import stores
-from .cores.executable import take_executable
-from .cores.unpacked import compressed, unpacked
 from .errors import CaptureFailed, PostmortemError
 from .evidence import Evidence, Gap
 from .evidence.vocabulary import GapCode
-from .extract.assemble.cores import How, from_core
-from .extract.assemble.origins import errors_named, gaps_named, name_in_store, name_of, with_origin
+from .extract.assemble.how import How
 from .findings import Diagnosis
 from .foreign.files import is_folder
 from .redaction.evidence import discreet, has_locals, without_locals
 from .sizes import configured
 
 if TYPE_CHECKING:
+    from .cores.journal import Where
     from .extract.assemble.processes import Cores
 
 Progress = Callable[[str], None]
@@ -41,18 +38,21 @@ def analyze_target(
     sysroot: Optional[Path] = None,
     progress: Progress = _silent,
     with_locals: bool = False,
-    where: stores.Where = stores.Where(),  # noqa: B008 - a tuple
+    where: Optional[Where] = None,
     owner: Optional[int] = None,
 ) -> Tuple[Evidence, Diagnosis]:
     """Diagnose a core file, a bundle, or a core in a store.
 
     - ``with_locals``: read local variables and the messages of exceptions too
-    - ``where``: the journal of ``coredumpctl:`` targets
+    - ``where``: the journal of ``coredumpctl:`` targets; None: this machine's
     - ``owner``: the user of the process that left a core file, if known
 
     Raises PostmortemError.
     """
-    kept = stores.opened(target, where)
+    from .cores import stores  # noqa: PLC0415 - a report from recorded evidence needs none of it
+    from .extract.assemble.origins import errors_named, name_in_store, with_origin  # noqa: PLC0415
+
+    kept = stores.opened(target, where or stores.Where())
     if kept is not None:
         progress(f"looking for {target}")
         with kept as stored, errors_named(name_in_store(stored)):
@@ -66,6 +66,9 @@ def analyze_target(
 
 
 def _from_file(path: Path, how: How, owner: Optional[int]) -> Evidence:
+    from .cores.unpacked import compressed  # noqa: PLC0415 - as above
+    from .extract.assemble.cores import from_core  # noqa: PLC0415
+
     if compressed(path):
         return _from_compressed(path, how, owner)
     return from_core(path, how._replace(meanwhile=_get_ready), owner=owner, tool_version=__version__)
@@ -73,6 +76,10 @@ def _from_file(path: Path, how: How, owner: Optional[int]) -> Evidence:
 
 def _from_compressed(path: Path, how: How, owner: Optional[int]) -> Evidence:
     """Unpack a core and read it; replace the temporary file's name in gaps and errors by the user's."""
+    from .cores.unpacked import unpacked  # noqa: PLC0415 - as above
+    from .extract.assemble.cores import from_core  # noqa: PLC0415
+    from .extract.assemble.origins import errors_named, gaps_named, name_of  # noqa: PLC0415
+
     with unpacked(path, how.progress) as plain:
         owner = plain.owner or None if owner is None else owner
         renamed = name_of(plain.path, str(path))
@@ -234,6 +241,8 @@ def _usable(cores: Cores, pid: int, exe: Optional[Path]) -> Iterator[bool]:
         return
     try:
         if exe is not None:
+            from .cores.executable import take_executable  # noqa: PLC0415 - as above
+
             take_executable(core, exe)
         for name in {f.path for f in core.files if f.offset == 0}:
             yield core.elf(name) is not None or not core.unusable[name].is_elf

@@ -16,7 +16,8 @@ from ..cores.located import Located
 from ..cpython.state.interpreter import Python, ThreadState
 from ..errors import NotACore
 from ..evidence import Evidence, Gap, Process, Thread, Timings, Trigger, replace
-from ..extract.assemble.cores import How, extracted
+from ..extract.assemble.cores import extracted
+from ..extract.assemble.how import How
 from ..extract.assemble.origins import errors_named, gaps_named, name_of
 from ..extract.process import reading
 from ..extract.process.context import ProcessContext

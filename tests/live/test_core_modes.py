@@ -14,7 +14,7 @@ import pytest
 
 from postmortem.capture.observe import pyspy
 from postmortem.evidence import Evidence, Process
-from postmortem.extract.assemble.cores import How
+from postmortem.extract.assemble.how import How
 from postmortem.memory.elfcore import ElfCore
 from tests.support.bundles import evidence_of
 

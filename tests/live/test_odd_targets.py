@@ -12,7 +12,8 @@ from typing import Dict, List, Tuple
 import pytest
 
 from postmortem.evidence import Process, PythonFrame
-from postmortem.extract.assemble.cores import How, from_core
+from postmortem.extract.assemble.cores import from_core
+from postmortem.extract.assemble.how import How
 from tests.support.bundles import evidence_of
 
 from ..support import required

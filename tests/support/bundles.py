@@ -10,7 +10,7 @@ from typing import Dict, Iterator, List, Optional, Tuple
 
 from postmortem.evidence import Evidence, Sample
 from postmortem.extract.assemble.bundles import from_bundle
-from postmortem.extract.assemble.cores import How
+from postmortem.extract.assemble.how import How
 from postmortem.extract.recorded.surroundings import Surroundings
 from postmortem.extract.recorded.window import Window, read_samples, read_window
 from postmortem.foreign.held import Folder

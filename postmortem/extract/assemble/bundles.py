@@ -23,7 +23,7 @@ from ..recorded.surroundings import Surroundings
 from ..recorded.window import read_samples, read_window
 from ..sourcecode.sources import read_sources
 from ..waits.descriptors import Descriptors
-from .cores import How
+from .how import How
 from .processes import Cores, read_processes
 
 

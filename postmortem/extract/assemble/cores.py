@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...arch.registersets import READ
 from ...cores.executable import find_executable, take_executable
@@ -25,31 +25,13 @@ from ...native import CoreFile, NativeStacks, Unwinding, start
 from ...native.evalloop import named
 from ...native.nearest import without_guesses
 from .crashes import fatal_signal, with_crash
+from .how import How
 
 if TYPE_CHECKING:
     from ..cross_process.forks import Trace
     from ..process.context import ProcessContext
     from ..process.process import Reading
     from ..recorded.raw import Raw
-
-_COPY = "analyze a copy that nobody writes to"
-#: Seconds for gdb without a deadline for the verdict.
-GDB_DEADLINE_S = 60.0
-
-
-class How(NamedTuple):
-    """Options for reading a core.
-
-    - ``meanwhile``: called when only gdb is still working
-    - ``gdb_s``: seconds for gdb; 0: do not start it
-    """
-
-    exe: Optional[Path] = None
-    sysroot: Optional[Path] = None
-    with_locals: bool = False
-    progress: Callable[[str], None] = lambda text: None
-    meanwhile: Callable[[], object] = lambda: None
-    gdb_s: float = GDB_DEADLINE_S
 
 
 def from_core(path: Path, how: How = How(), *, owner: Optional[int] = None, tool_version: str = "") -> Evidence:  # noqa: B008 - a tuple

@@ -23,7 +23,8 @@ from ..process.coreless import read_without_core
 from ..recorded import documents
 from ..recorded.raw import Raw, kept_root
 from . import schedule
-from .cores import Begun, How, Opened, begin, finish, of_error, open_to_read, start_gdb, unusable, with_program
+from .cores import Begun, Opened, begin, finish, of_error, open_to_read, start_gdb, unusable, with_program
+from .how import How
 
 _SHARERS = "raw/proc/sharers.json"
 _NAMED = 8  # processes named in a gap; others are counted

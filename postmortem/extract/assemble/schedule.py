@@ -13,7 +13,7 @@ import time
 from typing import Dict, Hashable, List, Mapping, Optional
 
 from ..recorded.raw import Raw, last_call
-from .cores import GDB_DEADLINE_S
+from .how import GDB_DEADLINE_S
 
 #: Seconds; on a busy machine gdb would be killed before it finishes: it takes 0.2 s on an idle one.
 _SHORTEST_GDB_S = 1.0

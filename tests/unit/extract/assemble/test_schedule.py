@@ -9,7 +9,7 @@ from typing import Any, Dict
 import pytest
 
 from postmortem.extract.assemble import schedule
-from postmortem.extract.assemble.cores import GDB_DEADLINE_S
+from postmortem.extract.assemble.how import GDB_DEADLINE_S
 from postmortem.extract.recorded.raw import NO_RAW, Raw
 from postmortem.extract.recorded.window import NO_WINDOW
 
