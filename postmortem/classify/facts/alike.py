@@ -11,7 +11,7 @@ from ..pattern import Match
 #: How a number of other agents is in the same state.
 THREADS_WAIT = Template("{count:n other thread} {count:v wait} in the same way")
 TASKS_WAIT = Template("{count:n other task} {count:v wait} in the same way")
-PROCESSES_ARE = Template("so {count:v is|are} {count:n other process|other processes}")
+PROCESSES_ARE = Template("{count:n other process|other processes} {count:v is|are} in the same state")
 
 _NAMED = 8
 _ORDER = ("possible", "likely", "proven")

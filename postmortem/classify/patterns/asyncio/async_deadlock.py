@@ -1,6 +1,6 @@
 """Tasks of an event loop wait for each other, or for something that only another of them could do.
 
-**What it looks like.** The loop rests at 0 % CPU. Task A awaits B, or a lock that B holds, and the chain leads back to A; or
+**What it looks like.** The loop is idle, at 0 % CPU. Task A awaits B, or a lock that B holds, and the chain leads back to A; or
 several tasks wait on queues, events or conditions that only they could fill, set or notify.
 
 **Easily mistaken for** `future-never-resolved`, where a single object is left that no code sets; an idle server, whose tasks
@@ -10,7 +10,7 @@ wait for peers; `loop-self-wait`, where the loop's thread itself is blocked.
 only after its own wait is over.
 
 **Remedy.** Acquire asyncio's locks in one order everywhere, and do not await a task while holding a lock that it wants. Where
-two tasks exchange messages, fix which one sends first; close queues with a sentinel.
+two tasks exchange messages, decide which one sends first; close queues with a sentinel.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PATTERN = Pattern(
         "loop itself is free, but has nothing to run for them."
     ),
     remedy=(
-        "Acquire locks in the same order everywhere, await nothing that needs a lock while holding it, and fix which side of "
+        "Acquire locks in the same order everywhere, await nothing that needs a lock while holding it, and decide which side of "
         "a conversation sends first."
     ),
     needs=("python",),

@@ -68,7 +68,7 @@ _LATE = Template("the loop's first timer is {late:.1f} s late")
 _SAMPLES = Template("it was inside this callback in {share:.0%} of the samples over {window:.1f} s")
 _ONE_MOMENT = Template("one moment only: capture the running process to see whether the call returns")
 _SAME_CALL = Template("it has been in the same call of {function} for {lasts:.1f} s or more")
-_ALONE = Template("the loop has nothing else to do: nothing else has to wait")
+_ALONE = Template("the loop has nothing else to do: nothing is delayed")
 _OTHERS = Template("{count:n other task} of this loop cannot run meanwhile")
 _READY = Template("{count:n callback} of the loop {count:v is|are} ready")
 

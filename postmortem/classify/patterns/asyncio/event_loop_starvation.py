@@ -71,7 +71,7 @@ _TURN = Template(
 )
 _LATE = Template("its first timer is {late:.2f} s late")
 _SEMAPHORE = Template("a semaphore would not help: the tasks that it lets through go to the end of the same queue")
-_SPAWNED = Template("tasks and callbacks are created in numbers at {frames}")
+_SPAWNED = Template("tasks and callbacks are created in a loop at {frames}")
 
 
 def match(view: View) -> Iterator[Answer]:

@@ -1,7 +1,7 @@
 """A task awaits a future that nothing can set any more.
 
 **What it looks like.** A task is suspended on a future, or on an event, queue or condition, that no timer, descriptor,
-thread or other task can reach, or only ones that will never set it. Other tasks may wait for that task. The loop rests, or
+thread or other task can reach, or only ones that will never set it. Other tasks may wait for that task. The loop is idle, or
 goes on with other things.
 
 **Easily mistaken for** an idle server: its main task awaits a future for ever, on purpose, while sockets listen; a client

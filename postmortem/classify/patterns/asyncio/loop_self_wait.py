@@ -65,9 +65,9 @@ _WATCHES = Template("{thread} runs an event loop: it watches {socket}, the other
 _ACCEPTS = Template(
     "{thread} runs an event loop: it accepts the connections to {address}, and no other process has that socket{queue}"
 )
-_IN_QUEUE = Template(": {count:n connection} {count:v wait} to be accepted")
+_IN_QUEUE = Template(" ({count:n connection} {count:v wait} to be accepted)")
 _STANDS_STILL = Template("{thread} is the thread of that event loop, so nothing in its ready queue can run")
-_WORK = Template("{ready:n callback} {ready:v is|are} ready on its event loop, and {tasks:n task} of it {tasks:v wait}")
+_WORK = Template("its event loop has {ready:n ready callback} and {tasks:n waiting task}")
 
 
 def match(view: View) -> Iterator[Answer]:

@@ -50,7 +50,7 @@ _SUMMARY = Template(
 )
 _GOES_ON = Template(
     "{count:n import} of process {pid} {count:v has|have} waiters, but "
-    "{count:v the thread that imports it|the threads that import them} can go on"
+    "{count:v the importing thread|the importing threads} can go on"
 )
 _IMPORTS = Template("{importer} is importing {module}{where}, and waits{at}")
 _WAITS = Template("{waiter} waits{at} until {module} is imported")

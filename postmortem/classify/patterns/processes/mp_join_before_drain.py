@@ -52,11 +52,11 @@ _WAITS = Template("{thread} waits{at} for process {child} to end")
 _CHILD_ENDS = Template(
     "process {child} waits for the feeder thread of a multiprocessing queue, as it does when it ends"
 )
-_TURN = Template("{feeder} of process {child} waits for the lock for writing, which process {writer} holds")
+_TURN = Template("{feeder} of process {child} waits for the queue's lock for writing, which process {writer} holds")
 _IS_FULL = Template("{writer} of process {pid} is blocked writing to {pipe}: it is full")
 _THE_PIPE = Template("the {pipe}")
 _A_PIPE = Template("a pipe")
-_READERS = Template("its read end is held by process {pids: and }{filled}")
+_READERS = Template("its read end is held by process {pids: and process }{filled}")
 _FILLED = Template("; {value} of {limit} bytes are in it")
 
 

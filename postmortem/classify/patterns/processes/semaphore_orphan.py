@@ -50,7 +50,7 @@ PATTERN = Pattern(
 _PROCESS = multiprocessing("process")
 
 _SUMMARY = Template(
-    "{thread} of process {pid} waits{at} for {lock}, which a process that has ended did not release{like}"
+    "{thread} of process {pid} waits{at} for {lock}, which a process that has ended never released{like}"
 )
 _LIKE = Template("; {others:n other thread} {others:v wait} for it, too")
 _WAITS = Template("{thread} of process {pid} waits for {lock}{forever}")

@@ -37,7 +37,7 @@ _STOPPED_BY = Template("the signal that stopped it is {signal}")
 _OTHER_SIGNAL = Template("number {number}")
 _BY_ITSELF = Template("it was stopped during its own call of kill at {frame}")
 _SENDS = Template(
-    "{whose} code ({process}) sends such a signal at {frames}; the kernel does not report who really sent it"
+    "{whose} code, in {process}, sends such a signal at {frames}; the kernel does not report the actual sender"
 )
 _ITS_OWN, _ITS_PARENTS, _ANOTHERS = Template("its own"), Template("its parent's"), Template("another process's")
 _UNTOLD = Template("the kernel does not report who sent the signal")

@@ -67,7 +67,7 @@ _USED_UP = Template(
 )
 _LOST = Template("; its threads were held back for {seconds:.2f} s in all")
 _WAITED = Template(
-    "{processes} used {got:.2f} cores, and waited for {lacked:.2f} more while ready to run: {share:.0%} of what was wanted"
+    "{processes} used {got:.2f} cores ({share:.0%} of what was wanted), and waited for {lacked:.2f} more while ready to run"
 )
 _WANTED = Template("{count:n thread} of {process} wanted to run: {threads}")
 _SLOWED = Template("this is not where most of the time goes: the program is slowed down, not stuck")
