@@ -9,9 +9,9 @@ from ...findings import Slot, Template
 from ..pattern import Match
 
 #: How a number of other agents is in the same state.
-THREADS_WAIT = Template("{count:n other thread} {count:v wait} likewise")
-TASKS_WAIT = Template("{count:n other task} {count:v wait} likewise")
-PROCESSES_ARE = Template("{count:n other process|other processes} {count:v is|are} likewise")
+THREADS_WAIT = Template("{count:n other thread} {count:v wait} in the same way")
+TASKS_WAIT = Template("{count:n other task} {count:v wait} in the same way")
+PROCESSES_ARE = Template("{count:n other process|other processes} {count:v is|are} in the same state")
 
 _NAMED = 8
 _ORDER = ("possible", "likely", "proven")

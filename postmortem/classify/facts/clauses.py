@@ -21,16 +21,17 @@ def named(thread: Thread) -> ThreadName:
     return ThreadName(thread.tid, thread.name)
 
 
-_TASK = Template("task {name}")
+_TASK, _NAMED_TASK = Template("task {name}"), Template("{name}")
 
 
 def task(one: Task) -> Text:
-    """Return "task NAME"."""
-    return _TASK(name=str(one.name))
+    """Return "task NAME", or "Task-1" for asyncio's default names."""
+    name = one.name or one.id
+    return (_NAMED_TASK if name.lower().startswith("task") else _TASK)(name=name)
 
 
 _PROCESS = Template("{program} (PID {pid})")
-_FOREVER = Template(" without a time limit")
+_FOREVER = Template(", without a time limit")
 
 
 def process(one: Process) -> Text:
@@ -39,7 +40,7 @@ def process(one: Process) -> Text:
 
 
 def forever(endless: Optional[bool]) -> Optional[Text]:
-    """Return " without a time limit" if a wait is known to have none."""
+    """Return ", without a time limit" if a wait is known to have none."""
     return _FOREVER() if endless else None
 
 

@@ -30,10 +30,10 @@ HELD = 0.6
 _MOST, _CALLERS = 6, 3
 _AWAITED = 4
 
-_BELOW = Template("so are those below it: {processes}{more}")
+_BELOW = Template("its descendants are held, too: {processes}{more}")
 _AWAITS = Template("{agent} of process {pid} waits for it")
-_STANDS = Template("{thread} stands{at}{call:+, in the system call @}: that is where it was held, not why")
-_WAS_HELD = Template("{process} was held from outside nearly all the time, so this is no more than where it stands")
+_STANDS = Template("{thread} was held{at}{call:+, in the system call @}: that is the place, not the cause")
+_WAS_HELD = Template("{process} was held from outside most of the time, so this only shows where it was held, not why")
 
 
 class Looks(NamedTuple):

@@ -16,10 +16,10 @@ COMPUTING_SHARE = 0.8
 #: CPU in cores, and wake-ups per second: above either a thread makes progress; neither idling nor a heartbeat uses as much.
 WORKS_SHARE, WORKS_WAKES = 0.01, 20
 
-_GIVES_UP = Template("{agents} gives up when its time limit is over, which opens the circle")
+_GIVES_UP = Template("the cycle opens when the time limit of {agents: or } is over")
 _WORKS = Template("meanwhile {thread}{of} used {share:.1%} of a core and woke {wakes:.0f} times a second{more}")
 _OF_PROCESS = Template(" of process {pid}")
-_MORE_WORK = Template(", and {count} more are at work")
+_MORE_WORK = Template(", and {count} more {count:v is|are} at work")
 
 
 class View:

@@ -1,16 +1,16 @@
-"""Tasks of an event loop wait for each other, or for what only each other could do.
+"""Tasks of an event loop wait for each other, or for something that only another of them could do.
 
-**What it looks like.** The loop rests at 0 % CPU. Task A awaits B, or a lock that B holds, and the chain leads back to A; or
+**What it looks like.** The loop is idle, at 0 % CPU. Task A awaits B, or a lock that B holds, and the chain leads back to A; or
 several tasks wait on queues, events or conditions that only they could fill, set or notify.
 
 **Easily mistaken for** `future-never-resolved`, where a single object is left that no code sets; an idle server, whose tasks
 wait for peers; `loop-self-wait`, where the loop's thread itself is blocked.
 
-**Why it hangs.** A task gives way only where it awaits, and each of these awaits something that another one would do after
-its own wait is over.
+**Why it hangs.** A task lets others run only where it awaits, and each of these awaits something that another one would do
+only after its own wait is over.
 
-**Remedy.** Take asyncio's locks in one order everywhere, and do not await a task while holding a lock that it wants. Where two
-tasks exchange messages, fix which one sends first; close queues with a sentinel.
+**Remedy.** Acquire asyncio's locks in one order everywhere, and do not await a task while holding a lock that it wants. Where
+two tasks exchange messages, decide which one sends first; close queues with a sentinel.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ PATTERN = Pattern(
     id="async-deadlock",
     title="tasks wait for each other: locks, awaits, queues",
     explanation=(
-        "Each of these tasks waits for something that only another one of them could do, and that one waits as well. The "
-        "event loop itself is free, but has nothing that it could run for them."
+        "Each of these tasks waits for something that only another one of them could do, and that one waits, too. The event "
+        "loop itself is free, but has nothing to run for them."
     ),
     remedy=(
-        "Take locks in the same order everywhere, await nothing that needs a lock while holding it, and agree which side of "
+        "Acquire locks in the same order everywhere, await nothing that needs a lock while holding it, and decide which side of "
         "a conversation sends first."
     ),
     needs=("python",),
@@ -47,18 +47,18 @@ PATTERN = Pattern(
 
 _MOST = 50
 
-_CIRCLE = Template("{who} wait for each other in a circle ({agents: → } → back): {things: and }")
-_ITSELF = Template("a task and itself")
-_TASKS = Template("{tasks:n task}{threads}")
+_CIRCLE = Template("{who} ({agents: → } → back): {things: and }")
+_ITSELF = Template("a task waits for itself")
+_TASKS = Template("{tasks:n task}{threads} wait for each other in a cycle")
 _THREADS = Template(" and {count:n thread}")
 _BEHIND = Template("{count:n other} {count:v wait} behind them")
 _HELD = Template("{waiter}{at} {verb} {what}, held by {owner}{since} ({basis:known}){facts}")
 _AWAITED = Template("{waiter}{at} {verb} {what}{only}{facts}")
-_SINCE = Template(", taken at {frame}")
-_ONLY = Template(", which only {owner} could end")
+_SINCE = Template(", acquired at {frame}")
+_ONLY = Template("; only {owner} could end that wait")
 _FACTS = Template(": {facts:; }")
 _EACH_OTHER = Template(
-    "{count:n task} {count:v wait} for what only each other could do: {first}{at} {verb} {what}, and so on"
+    "{count:n task} {count:v wait} for something that only another of them could do: {first}{at} {verb} {what}, and so on"
 )
 
 

@@ -32,8 +32,8 @@ PATTERN = Pattern(
     title="a synchronous call blocks the event loop's thread",
     explanation=(
         "An event loop serves all its tasks on one thread, one after the other. One of them has made an ordinary call that "
-        "waits, or computes for long, instead of awaiting: until it comes back, no other task, timer or timeout of this "
-        "loop can run."
+        "waits, or computes for long, instead of awaiting: until it returns, no other task, timer or timeout of this loop "
+        "can run."
     ),
     remedy=(
         "Await the asynchronous equivalent of the call (asyncio.sleep, an asynchronous client, asyncio.Lock), or make it on "
@@ -50,27 +50,27 @@ LONG_S = 5.0
 #: Least share of the loop thread's samples inside a callback or step.
 MIN_INSIDE = 0.9
 
-_FOR_GOOD = Template("the loop of {thread} is blocked for good by what it waits for: that is the cause")
-_MANY = Template("the loop of {thread} is busy with many callbacks, not kept by one")
-_NO_WINDOW = Template("an observation window: does the callback of the event loop come back?")
-_COMES_BACK = Template("the loop of {thread} comes back from its callbacks")
-_TURNED = Template("the loop of {thread} turned during the window: its callbacks come back")
-_GOES_ON = Template("the loop of {thread} goes from callback to callback, though its turn is long")
+_FOR_GOOD = Template("the loop of {thread} is blocked for good by what its thread waits for: that is the cause")
+_MANY = Template("the loop of {thread} is busy with many callbacks, not blocked by one")
+_NO_WINDOW = Template("an observation window: does the callback of the event loop return?")
+_COMES_BACK = Template("the callbacks of the loop of {thread} return")
+_TURNED = Template("the loop of {thread} began another turn during the window: its callbacks return")
+_GOES_ON = Template("the loop of {thread} goes from callback to callback, although its turn is long")
 _IN_COROUTINE = Template("{thread} computes in the coroutine {function} itself, and does not await")
-_FILLS = Template("{thread} fills {queue}, which never makes it wait, and so never gives the loop a turn")
-_BLOCKS = Template("{thread} {does} at {frame}, inside its event loop: nothing else of the loop can run")
-_INSIDE = Template("{thread} runs an event loop, and is inside a callback of it at {frame}: it {does}")
+_FILLS = Template("{thread} fills {queue}, which has no bound and never makes it wait, so the loop never gets a turn")
+_BLOCKS = Template("{thread} {does} at {frame}, inside its event loop: nothing else on that loop can run")
+_INSIDE = Template("{thread} runs an event loop, and is inside one of its callbacks at {frame}: it {does}")
 _COMPUTES = Template("computes")
 _RAN = Template("was running")
 _WAITS = Template("waits ({what})")
-_TURN = Template("the loop's present turn began {age:.1f} s ago, and it runs the same callback since")
+_TURN = Template("the loop's current turn began {age:.1f} s ago, and it has run the same callback ever since")
 _LATE = Template("the loop's first timer is {late:.1f} s late")
 _SAMPLES = Template("it was inside this callback in {share:.0%} of the samples over {window:.1f} s")
-_ONE_MOMENT = Template("one moment only: capture the running process to see whether the call comes back")
-_SAME_CALL = Template("it is in the same call of {function} since {lasts:.1f} s and more")
-_ALONE = Template("the loop has nothing else to do: it keeps nobody waiting but itself")
+_ONE_MOMENT = Template("one moment only: capture the running process to see whether the call returns")
+_SAME_CALL = Template("it has been in the same call of {function} for {lasts:.1f} s or more")
+_ALONE = Template("the loop has nothing else to do: nothing is delayed")
 _OTHERS = Template("{count:n other task} of this loop cannot run meanwhile")
-_READY = Template("{count:n callback} of the loop {count:v stand} ready")
+_READY = Template("{count:n callback} of the loop {count:v is|are} ready")
 
 
 def match(view: View) -> Iterator[Answer]:

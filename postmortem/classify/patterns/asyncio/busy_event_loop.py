@@ -33,9 +33,9 @@ PATTERN = Pattern(
     title="an event loop spins instead of waiting",
     explanation=(
         "An event loop should sleep in the kernel until something happens. Here something is always ready, so the loop "
-        "turns without pause, uses all the CPU it can get and takes the interpreter lock from everybody else."
+        "turns without pause, uses all the CPU it can get and takes the interpreter lock from all other threads."
     ),
-    remedy="Wait for the event itself (asyncio.Queue.get, asyncio.Event.wait) instead of asking again after sleep(0).",
+    remedy="Wait for the event itself (asyncio.Queue.get, asyncio.Event.wait) instead of checking again after sleep(0).",
     needs=("window",),
     outranks=("python-busy-loop", "gil-contention", "network-wait", "sleeping", "child-wait"),
     references=("https://docs.python.org/3/library/asyncio-task.html#sleeping",),
@@ -46,24 +46,24 @@ MIN_CPU = 0.7
 #: Least share of the loop threads' samples. Polling loops measure 0.6 or more, computations that yield below 0.1.
 MIN_SPIN = 0.4
 
-_POLL = Template("{count:n task} {count:v poll} at {frame}: sleep(0) gives the loop a turn, but does not wait")
+_POLL = Template("{count:n task} {count:v poll} at {frame}: sleep(0) yields to the loop, but does not wait")
 _SUSPENDED = Template("{count:n task} suspended in sleep(0), awaited at {frame}")
-_POLL_REMEDY = Template("At {file}:{line}, wait for what is polled instead of asking again after sleep(0).")
+_POLL_REMEDY = Template("At {file}{line:+:@}, wait for what is polled instead of checking again after sleep(0).")
 _ONE_MOMENT = Template("one moment only: without an observation window it is not known whether the loop spins")
 _LITTLE_CPU = Template("a task awaits sleep(0) at {frame}, but the process uses only {cpu:.0%} of a core")
 _OTHER_WORK = Template(
     "a task yields with sleep(0) at {frame}, but {share:.0%} of the loop's samples are in other work"
 )
 _CORES = Template("{cpu:.2f} cores of CPU used over {window:.1f} s")
-_ONLY_TURNED = Template("in {share:.0%} of the loop threads' samples the loop only turned")
+_ONLY_TURNED = Template("in {share:.0%} of the samples of the loop's thread, the loop only turned and polled")
 _NO_WINDOW = Template("an observation window: CPU and samples of the loop's thread")
 _NEVER_SLEEPS = Template("the event loop of {thread} never sleeps: {functions: or } is called at every turn")
 _MACHINERY = Template(
-    "{share:.0%} of a core used by the loop's thread, {spin:.0%} of its samples in the loop's own machinery"
+    "the loop's thread wanted {share:.0%} of a core, and {spin:.0%} of its samples are in the loop's own code"
 )
-_CALLED = Template("{part:.0%} of what it was seen or is set up to call is {function}")
-_QUEUES = Template("{ready} callbacks ready, {watched} descriptors watched")
-_UNKNOWN = Template("an unknown number of")
+_CALLED = Template("{part:.0%} of the calls that it was seen to make, or is set up to make, are of {function}")
+_QUEUES = Template("callbacks ready: {ready}; descriptors watched: {watched}")
+_UNKNOWN = Template("unknown")
 _READY_REMEDY = Template(
     "A descriptor that stays ready (end of file, an error) is reported at every turn: remove its reader or writer and close it, "
     "or do not schedule the callback again from itself."
@@ -94,7 +94,7 @@ def _polling(view: View, process: Process, found: List[Poller]) -> Answer:
     culprits = tuple(view.culprit(process, f, _thread(threads, p), p.tasks[0].name) for p, f in places)
     facts = [_SUSPENDED(count=len(p.tasks), frame=p.frame) for p in found[:3]]
     summary = _POLL(count=len(poller.tasks), frame=poller.frame)
-    remedy = _POLL_REMEDY(file=poller.frame.file, line=str(poller.frame.line))
+    remedy = _POLL_REMEDY(file=poller.frame.file, line=poller.frame.line)
     if cpu is None or wanted is None:
         facts.append(_ONE_MOMENT())
         return Match("possible", summary, tuple(facts), culprits, remedy=remedy, pid=process.pid)
@@ -144,7 +144,7 @@ def _always_ready(view: View, process: Process) -> Iterator[Answer]:
 
 
 def _known(count: Optional[int]) -> Slot:
-    """Return a number as the slot of a text; "an unknown number of" for None."""
+    """Return a number as the slot of a text; "unknown" for None."""
     return count if count is not None else _UNKNOWN()
 
 

@@ -19,21 +19,21 @@ from ...pattern import Match
 
 _DELIVERS = (("anyio/_backends/_asyncio.py", "_deliver_cancellation"),)
 _REMEDY = Template(
-    "Let what runs while a scope is being cancelled end by itself: give the shielded part a deadline "
+    "Make sure that code which runs while a scope is being cancelled ends: give the shielded part a deadline "
     "(`move_on_after(seconds, shield=True)`), and never catch the cancellation without raising it again. Upgrade anyio, too."
 )
 _SUMMARY = Template(
     "the event loop of {thread} never sleeps: a cancelled scope is cancelled again at every turn{where}"
 )
-_STAY = Template(": {count:n task} {count:v stay} in it, at {first}")
+_STAY = Template(": {count:n task} {count:v has|have} not left it, at {first}")
 _TURNS = Template(
-    "{wanted:.0%} of a core wanted by the loop's thread, {spin:.0%} of its samples turn the loop, deliver a cancellation or go "
-    "back to sleep"
+    "the loop's thread wanted {wanted:.0%} of a core, and in {spin:.0%} of its samples it only turns the loop, delivers a "
+    "cancellation or goes back to sleep"
 )
 _AGAIN = Template(
-    "{callback} stands in its ready queue: anyio calls it in every turn until the last task has left the scope"
+    "{callback} is in its ready queue: anyio calls it in every turn until the last task has left the scope"
 )
-_STILL = Template("task {task} still waits at {frame}")
+_STILL = Template("{task} still waits at {frame}")
 
 
 def undelivered(view: View, process: Process, min_cpu: float, min_spin: float) -> Iterator[Match]:
@@ -86,7 +86,7 @@ def _match(view: View, process: Process, loop: Loop, thread: Thread, spin: float
         evidence=(
             _TURNS(wanted=view.wanted_share(thread) or 0, spin=spin),
             _AGAIN(callback=again),
-            *(_STILL(task=t.name or t.id, frame=f) for t in left[:4] for f in [own_frame(t.stack)] if f),
+            *(_STILL(task=Agent(process.pid, task=t.id), frame=f) for t in left[:4] for f in [own_frame(t.stack)] if f),
         ),
         culprits=tuple(dict.fromkeys(culprits)),
         remedy=_REMEDY(),

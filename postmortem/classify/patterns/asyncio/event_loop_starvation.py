@@ -33,11 +33,11 @@ PATTERN = Pattern(
     explanation=(
         "An event loop runs whatever is ready, one after the other, in the order in which it became ready. Here so much is "
         "ready that a turn takes long, and everything (timers, heartbeats, new connections) is late by that much. A semaphore "
-        "will not help: the tasks that it lets through keep their place in the same line."
+        "will not help: the tasks that it lets through join the same queue."
     ),
     remedy=(
         "Put the jobs into a bounded queue (asyncio.Queue(maxsize=...)) from which a few worker tasks take them, so that "
-        "only these are ready at a time; move work that computes to asyncio.to_thread or a process pool."
+        "only these are ready at any time; move work that computes to asyncio.to_thread or a process pool."
     ),
     needs=("window",),
     outranks=("python-busy-loop", "gil-contention", "sleeping", "network-wait"),
@@ -56,20 +56,22 @@ FEW = 5
 MIN_INSIDE = 0.7
 
 _NO_WINDOW = Template("an observation window: do the {count} callbacks of the event loop get their turns?")
-_NO_WORK = Template("{ready} callbacks stood ready, but {share:.0%} of the samples of {thread} were no work")
-_ONLY_POLLS = Template("what stands ready in the loop of {thread} only polls")
-_WAIT = Template("{count:n callback} wait for their turn in the event loop of {thread}{at}")
+_NO_WORK = Template(
+    "{ready:n callback} {ready:v was|were} ready, but {share:.0%} of the samples of {thread} show no work"
+)
+_ONLY_POLLS = Template("the tasks that are ready in the loop of {thread} only poll")
+_WAIT = Template("{count:n callback} {count:v waits for its|wait for their} turn in the event loop of {thread}{at}")
 _MOSTLY_AT = Template(", most of them at {frame}")
-_QUEUE = Template("{count:n callback} stand in the ready queue of the loop of {thread}")
-_TASKS = Template("{count:n task} {count:v wait} for nothing but a turn")
+_QUEUE = Template("{count:n callback} {count:v is|are} in the ready queue of the loop of {thread}")
+_TASKS = Template("{count:n task} {count:v wait} only for a turn")
 _AT_WORK = Template("the loop's thread was at work in {share:.0%} of the samples over {window:.1f} s")
 _TURN = Template(
-    "{done} of the {callbacks} callbacks of the present turn took {took:.3f} s: the whole turn takes about {turn:.2g} s, and "
-    "whoever becomes ready now waits for that long"
+    "{done} of the {callbacks} callbacks of the current turn took {took:.3f} s: the whole turn takes about {turn:.2g} s, and a "
+    "callback that becomes ready now waits that long"
 )
 _LATE = Template("its first timer is {late:.2f} s late")
-_SEMAPHORE = Template("a semaphore would not help: whoever it lets through goes to the end of the same queue")
-_SPAWNED = Template("tasks and callbacks are made in numbers at {frames}")
+_SEMAPHORE = Template("a semaphore would not help: the tasks that it lets through go to the end of the same queue")
+_SPAWNED = Template("tasks and callbacks are created in a loop at {frames}")
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -107,7 +109,7 @@ def _answer(view: View, process: Process, loop: Loop, thread: Thread) -> Answer:
     """Return a match if the callbacks work rather than only poll."""
     inside, places = _work(view, thread)
     if inside < MIN_INSIDE:
-        return No(_NO_WORK(ready=str(loop.ready), share=1 - inside, thread=named(thread)))
+        return No(_NO_WORK(ready=_queued(loop), share=1 - inside, thread=named(thread)))
     tasks = [t for t in process.tasks if t.loop == loop.id and t.state == "pending" and t.ready]
     if sum(len(p.tasks) for p in pollers(process)) > len(tasks) // 2 and not places:
         return No(_ONLY_POLLS(thread=named(thread)))

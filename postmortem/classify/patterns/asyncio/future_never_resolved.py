@@ -1,7 +1,7 @@
 """A task awaits a future that nothing can set any more.
 
 **What it looks like.** A task is suspended on a future, or on an event, queue or condition, that no timer, descriptor,
-thread or other task can reach, or only such as will never get to it. Other tasks may wait for that task. The loop rests, or
+thread or other task can reach, or only ones that will never set it. Other tasks may wait for that task. The loop is idle, or
 goes on with other things.
 
 **Easily mistaken for** an idle server: its main task awaits a future for ever, on purpose, while sockets listen; a client
@@ -29,10 +29,10 @@ from .stucktasks import StuckTask, alike, stuck_tasks
 
 PATTERN = Pattern(
     id="future-never-resolved",
-    title="a task awaits a future that nobody can set any more",
+    title="a task awaits a future that nothing can set any more",
     explanation=(
         "The task goes on only when other code sets the future, event or queue that it awaits. None of the code that is left "
-        "can do so: it has ended, waits as well, or has no way to the object any more."
+        "can do so: it has ended, waits as well, or has no reference to the object any more."
     ),
     remedy=(
         "Give every future its result or an exception on every way out of the code that promised it, cancel what is still "
@@ -47,11 +47,11 @@ PATTERN = Pattern(
 )
 
 _PARKED = Template(
-    "{agent} of process {pid} is parked for ever, on purpose: nobody waits for it, and its loop goes on with other things"
+    "{agent} of process {pid} is parked for ever, on purpose: nothing waits for it, and its loop goes on with other work"
 )
-_AWAITS = Template("{agent} awaits {what}{at}, and nobody is left who could end that{more}")
-_LIKEWISE = Template("; {count:n other task} {count:v wait} likewise")
-_BEHIND = Template("{count:n other} {count:v wait} behind: {agents}")
+_AWAITS = Template("{agent} awaits {what}{at}, and nothing is left that could end the wait{more}")
+_LIKEWISE = Template("; {count:n other task} {count:v wait} in the same way")
+_BEHIND = Template("{count:n other} {count:v wait} behind this: {agents}")
 
 
 def match(view: View) -> Iterator[Answer]:

@@ -9,9 +9,9 @@ from ....findings import Template
 from ....findings.found import Said
 from .loopsteps import is_coroutine
 
-_KEPT = Template("{function} is a coroutine, and in the same step since {lasts:.1f} s: it does not await")
+_KEPT = Template("{function} is a coroutine, and has been in the same step for {lasts:.1f} s: it does not await")
 _LATE = Template("the first timer of its loop is {late:.1f} s late")
-_READY = Template("{count:n callback} {count:v stand} ready meanwhile")
+_READY = Template("{count:n callback} {count:v is|are} ready meanwhile")
 _OTHERS = Template("{count:n other task} of the loop cannot run")
 
 

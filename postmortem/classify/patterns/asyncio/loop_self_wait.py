@@ -35,7 +35,7 @@ PATTERN = Pattern(
     title="the loop's own thread waits for work that only that loop could do",
     explanation=(
         "An event loop runs one callback at a time on its thread. This thread blocks inside such a callback until something "
-        "is done that the same loop would have to do later, so it never comes to that."
+        "is done that the same loop would have to do later, so it is never done."
     ),
     remedy=(
         "Await instead of blocking: `await` the coroutine itself, or `asyncio.wrap_future(future)`; move a call that must "
@@ -55,17 +55,19 @@ _ANY = ("0.0.0.0", "::", "[::]")  # noqa: S104 - compared with, not bound to
 #: Kinds of resources that code on the same loop might have signalled.
 _SIGNALLED: FrozenSet[ResourceKind] = frozenset(("event", "condition", "queue", "semaphore", "barrier", "future"))
 
-_BLOCKS = Template("{thread} runs an event loop and blocks it{at}: it waits for {what}, which only that loop could do")
+_BLOCKS = Template(
+    "{thread} runs an event loop and blocks it{at}: it waits for {what}, and only that loop could end the wait"
+)
 _AN_ANSWER = Template("an answer over {socket}")
 _WAITS = Template("{thread} waits for {what}")
 _WITHOUT_LIMIT = Template("{thread} waits for {what}, without a time limit")
 _WATCHES = Template("{thread} runs an event loop: it watches {socket}, the other end of that connection")
 _ACCEPTS = Template(
-    "{thread} runs an event loop: it accepts the connections to {address}, and nobody else has that socket{queue}"
+    "{thread} runs an event loop: it accepts the connections to {address}, and no other process has that socket{queue}"
 )
-_IN_QUEUE = Template(": {count} of them wait to be accepted")
-_STANDS_STILL = Template("{thread} is the thread of that event loop, so its ready queue stands still")
-_WORK = Template("{ready} callbacks are ready on its event loop, and it has {tasks} tasks that wait")
+_IN_QUEUE = Template(" ({count:n connection} {count:v wait} to be accepted)")
+_STANDS_STILL = Template("{thread} is the thread of that event loop, so nothing in its ready queue can run")
+_WORK = Template("its event loop has {ready:n ready callback} and {tasks:n waiting task}")
 
 
 def match(view: View) -> Iterator[Answer]:

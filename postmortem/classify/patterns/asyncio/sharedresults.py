@@ -13,13 +13,11 @@ from ...pattern import Match
 from .stucktasks import StuckTask, stuck_tasks
 
 AWAITS_REMEDY = Template(
-    "Break the circle of awaits: let one of these tasks not await the next one, but hand it what it needs; where tasks stand for "
-    "things that depend on each other, look for a circle among them before awaiting any."
+    "Break the cycle of awaits: give one of these tasks what it needs instead of letting it await the next one; where tasks "
+    "stand for things that depend on each other, check for a cycle among them before awaiting any."
 )
-_CIRCLE = Template("{count:n task} {count:v wait} for each other's results in a circle: {agents: → } → back")
-_AWAITS = Template(
-    "{waiter}{at} awaits {what}, which a callback of {after} was handed, to be called when that task ends"
-)
+_CIRCLE = Template("{count:n task} {count:v wait} for each other's results in a cycle: {agents: → } → back")
+_AWAITS = Template("{waiter}{at} awaits {what}, which was passed to a callback that runs when {after} ends")
 
 
 def circles(view: View, process: Process) -> List[List[StuckTask]]:

@@ -1,14 +1,14 @@
 """Every worker of a thread pool waits for work that is queued in the same pool, or in pools that wait for it in turn.
 
 **What it looks like.** All workers are in `Future.result` (or `wait`, `as_completed`, `map`), at 0 % CPU. The futures are
-pending; their jobs are in the queue of this very pool, behind the jobs that wait for them. Or two pools are each full of
+pending; their jobs are in the queue of the same pool, behind the jobs that wait for them. Or two pools are each full of
 jobs that wait for the other's queue; or a worker waits for a coroutine that has submitted its work to the pool.
 
 **Easily mistaken for** `pool-exhausted`, where connections or permits ran out; a pool that is merely busy, whose workers
 make progress.
 
 **Why it hangs.** A job submits other jobs to the pool that runs it and waits for them. Once every worker runs such a job,
-none is left to take the inner ones.
+none is left to run the inner ones.
 
 **Remedy.** Do the inner work in the worker itself, give each level a pool of its own, or let the job end and continue it from
 a callback. A larger pool only postpones the hang.
@@ -32,13 +32,13 @@ PATTERN = Pattern(
     id="executor-self-deadlock",
     title="every worker of a pool waits for work that is queued in the same pool",
     explanation=(
-        "A job that runs in this pool waits for a job that is still in a queue which only such workers empty. All of them "
-        "are taken by jobs of that kind, so nobody is left to run what they wait for."
+        "A job that runs in the pool waits for another job that is still queued, in the same pool or in one whose jobs wait "
+        "for this pool in turn. Every worker is occupied by such a job, so none is left to run the queued ones."
     ),
     remedy=(
         "Do not wait inside a job for another job of the same pool: call the function directly, use a second pool for the "
-        "inner jobs, whose own jobs wait for neither, or chain them with Future.add_done_callback. More workers only make it "
-        "rarer."
+        "inner jobs (they must wait for neither pool), or chain the jobs with Future.add_done_callback. More workers only make "
+        "the deadlock rarer."
     ),
     needs=("python",),
     outranks=(
@@ -61,16 +61,16 @@ _SHOWN = 8
 
 _SUMMARY = Template(
     "{number} of {names: and } cannot go on: {jobs:n job} of {pools:v the pool|these pools} {jobs:v wait}{at} for jobs that are "
-    "still in {pools:v its own queue|their queues}"
+    "still in {pools:v the pool's own queue|the queues of these pools}"
 )
 _ALL = Template("all {count} workers")
 _ONLY = Template("the only worker")
 _CAN_GO_ON = Template("{worker}, a worker of {pool} in process {pid}, can go on")
-_WAITS_ELSEWHERE = Template("the workers of {pool} in process {pid} wait for something else than its queue")
+_WAITS_ELSEWHERE = Template("the workers of {pool} in process {pid} wait for something other than jobs in its queue")
 _FULL = Template("{pool} has {count:n job} in its queue, and no idle worker")
-_WORKER_WAITS = Template("{worker}, a worker, waits{at} for the {what}")
+_WORKER_WAITS = Template("worker {worker} waits{at} for {what}")
 _NEEDS = Template("{agent} {verb}{at} {what}")
-_OTHERS = Template("and {count:n other worker} wait likewise")
+_OTHERS = Template("{count:n other worker} {count:v wait} in the same way")
 
 
 def match(view: View) -> Iterator[Answer]:

@@ -1,4 +1,4 @@
-"""A finalizer (`__del__`, a weakref callback) takes a lock that the interrupted code below it holds.
+"""A finalizer (`__del__`, a weakref callback) tries to acquire a lock that the code it interrupted holds.
 
 **What it looks like.** One thread waits for a lock; further down its own stack the same lock is held, and between the two
 is a `__del__` or a weakref callback that no code called explicitly.
@@ -8,7 +8,7 @@ is a `__del__` or a weakref callback that no code called explicitly.
 **Why it hangs.** Dropping the last reference to an object runs its `__del__` at once, in the current thread and with whatever
 locks it holds; the garbage collector can do the same at any allocation.
 
-**Remedy.** Take no lock in `__del__`, or drop references outside the `with` block.
+**Remedy.** Acquire no lock in `__del__`, or drop references outside the `with` block.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from .reentry import Reentry, reentries
 
 PATTERN = Pattern(
     id="finalizer-deadlock",
-    title="a finalizer re-enters a lock held below it",
+    title="a finalizer wants a lock that the interrupted code holds",
     explanation=(
-        "An object went away while a lock was held. Its finalizer ran right there, in the same thread, and wants the same "
-        "lock, which is not re-entrant, so the thread waits for itself."
+        "An object was destroyed while a lock was held. Its finalizer ran at once, in the same thread, and tries to acquire "
+        "the same lock, which is not re-entrant, so the thread waits for itself."
     ),
     remedy="Keep locks out of __del__ (queue the work instead), or drop the last reference after leaving the `with` block.",
     needs=("python",),
@@ -36,8 +36,8 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/reference/datamodel.html#object.__del__",),
 )
 
-_SUMMARY = Template("{finalizer} ran while {thread} held {lock}, and wants the same lock")
-_BEGAN = Template("below {below} an object went away, and {finalizer} began to run")
+_SUMMARY = Template("{finalizer} ran while {thread} held {lock}, and waits for the same lock")
+_BEGAN = Template("while {below} was running, an object was destroyed, and {finalizer} began to run")
 
 
 def match(view: View) -> Iterator[Answer]:

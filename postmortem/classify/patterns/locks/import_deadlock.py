@@ -3,7 +3,7 @@
 **What it looks like.** A thread is inside the top level of a module, in a join, a `result()` or a wait. Another thread is in
 `import` of that very module (or of something in it) and waits for the first one to finish it. Both at 0 % CPU.
 
-**Easily mistaken for** `slow-import`, which moves; `lock-order-deadlock`, whose locks are the program's own.
+**Easily mistaken for** `slow-import`, which makes progress; `lock-order-deadlock`, whose locks are the program's own.
 
 **Why it hangs.** Each module has a lock that the importing thread holds until the module's last line has run. Until then, a
 thread started during the import cannot import the module, or anything else that is still being imported; if the module
@@ -34,8 +34,8 @@ PATTERN = Pattern(
         "same module, and so waits until the first one has finished importing it."
     ),
     remedy=(
-        "Let no module wait for a thread while it is imported: move that into a function (`if __name__ == \"__main__\"`, a "
-        "start-up hook), or import all that the thread needs before it is started."
+        "Do not wait for a thread while a module is imported: move the wait into a function (`if __name__ == \"__main__\"`, a "
+        "start-up hook), or import everything that the thread needs before starting it."
     ),
     needs=("python",),
     outranks=("lock-order-deadlock", "missed-wakeup", "shutdown-join", "child-wait", "network-wait", "sleeping"),
@@ -46,10 +46,13 @@ PATTERN = Pattern(
 )  # fmt: skip
 
 _SUMMARY = Template(
-    "{importer} imports {module} and waits{at} for what cannot come before {waiter} has imported it too"
+    "{importer} imports {module} and waits{at}; that wait cannot end before {waiter} has imported {module}, too"
 )
-_GOES_ON = Template("{count:n import} of process {pid} is waited for, and its thread can go on")
-_IMPORTS = Template("{importer} imports {module}{where} and waits{at} meanwhile")
+_GOES_ON = Template(
+    "{count:n import} of process {pid} {count:v has|have} waiters, but "
+    "{count:v the importing thread|the importing threads} can go on"
+)
+_IMPORTS = Template("{importer} is importing {module}{where}, and waits{at}")
 _WAITS = Template("{waiter} waits{at} until {module} is imported")
 
 

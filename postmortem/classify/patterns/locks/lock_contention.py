@@ -1,4 +1,4 @@
-"""Many threads queue for one lock, and it does move.
+"""Many threads queue for one lock, which does change hands.
 
 **What it looks like.** Several threads, or tasks, want the same lock at any moment; they get it after a while, one after the
 other, so their stacks and their wake-ups change over the window.
@@ -29,14 +29,14 @@ from .lockqueues import LockQueue, queue_of, wanted
 
 PATTERN = Pattern(
     id="lock-contention",
-    title="many threads queue for one lock, and it does move",
+    title="many threads queue for one lock, which does change hands",
     explanation=(
-        "These threads all want one lock, and only the one that holds it goes on. It is given on again and again, so this is "
-        "no deadlock, but they work one after the other, at the pace of whatever happens while the lock is held."
+        "These threads all want one lock, and only the one that holds it makes progress. The lock keeps changing hands, so "
+        "this is no deadlock, but they work one after the other, at the pace of whatever happens while the lock is held."
     ),
     remedy=(
-        "Take what lasts (requests, queries, files, sleeps, computation) out of the `with` block, and hold the lock only "
-        "around the shared data; or split the lock: one for each object, shard or connection."
+        "Move slow work (requests, queries, files, sleeps, computation) out of the `with` block, and hold the lock only "
+        "while changing the shared data; or split the lock: one for each object, shard or connection."
     ),
     needs=("window",),
     outranks=("sleeping", "network-wait", "child-wait", "missed-wakeup", "gil-contention", "shutdown-join",
@@ -52,27 +52,29 @@ MIN_WAITERS, MIN_AVERAGE = 2, 1.5
 #: Least share of the waiters that got the lock, or were elsewhere, at some time of the window.
 MIN_MOVED = 0.3
 
-_SUMMARY = Template("{count:n thread} queue for {lock}{holder}; it moves, one at a time")
-_SUMMARY_OF_TASKS = Template("{count:n task} queue for {lock}; it moves, one at a time")
+_SUMMARY = Template("{count:n thread} {count:v queue} for {lock}{holder}; it does change hands")
+_SUMMARY_OF_TASKS = Template("{count:n task} {count:v queue} for {lock}; it does change hands")
 _WHILE = Template(" while {holder} is at {frame}")
-_WINDOW = Template("an observation window: does {lock} move?")
-_WANTED = Template("{lock}, which {count:n thread} want")
-_WANTED_BY_TASKS = Template("{lock}, which {count:n task} want")
-_STANDS_STILL = Template("{wanted}, does not move at all")
-_GIVEN_TO_NONE = Template("{wanted}, was given to none of them during the window{rests}")
-_RESTS = Template("; its holder rests")
-_RARELY_WANTED = Template("{wanted}, was wanted by {average:.1f} of them on average")
+_WINDOW = Template("an observation window: does {lock} change hands?")
+_WANTED = Template("{lock}, which {count:n thread} {count:v want}")
+_WANTED_BY_TASKS = Template("{lock}, which {count:n task} {count:v want}")
+_STANDS_STILL = Template("{wanted}, does not change hands at all")
+_GIVEN_TO_NONE = Template("{wanted}, was acquired by none of them during the window{rests}")
+_RESTS = Template("; no holder was seen to make progress")
+_RARELY_WANTED = Template("{wanted}, had only {average:.1f} waiters on average over the window")
 _QUEUED = Template(
     "{count:n thread} wanted {lock} at the moment of capture, {average:.1f} on average over {seconds:.1f} s"
 )
-_MOVED = Template("{count} of them got it, or were elsewhere, during that time: it moves")
-_HELD = Template("{holder} held it then{since}{now}{doing}")
-_SINCE = Template(" since {frame}")
-_NOW = Template(", now at {frame}")
+_MOVED = Template("{count} of them got it, or were elsewhere, during that time: it changes hands")
+_HELD = Template("{holder} held it{since}{now}{doing}")
+_SINCE = Template(", acquired at {frame}")
+_NOW = Template(", and was at {frame}")
 _DOING = Template(" ({wait})")
 _TASKS_QUEUED = Template("{count:n task} wanted {lock} at the moment of capture")
-_TASKS_MOVED = Template("{count} of them waited for something else, or had it, {seconds:.1f} s before: it moves")
-_TASK_HOLDS = Template("task {name} holds it{at}{doing}")
+_TASKS_MOVED = Template(
+    "{count} of them waited for something else, or held it, {seconds:.1f} s before: it changes hands"
+)
+_TASK_HOLDS = Template("{owner} holds it{at}{doing}")
 _IS_AT = Template(", and is at {frame}")
 
 
@@ -155,7 +157,7 @@ def _of_tasks(view: View, process: Process, lock: Resource) -> Answer:
     if owner is not None:
         at = _IS_AT(frame=frames[0]) if frames else None
         doing = _DOING(wait=owner.wait.kind) if owner.wait is not None else None
-        facts.append(_TASK_HOLDS(name=str(owner.name), at=at, doing=doing))
+        facts.append(_TASK_HOLDS(owner=Agent(process.pid, task=owner.id), at=at, doing=doing))
     return Match(
         confidence="likely",
         summary=_SUMMARY_OF_TASKS(count=len(waiting), lock=lock.description),

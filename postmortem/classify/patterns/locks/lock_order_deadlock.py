@@ -3,11 +3,11 @@
 **What it looks like.** Two or more threads wait for locks without a timeout, at 0 % CPU, and the chain *waits for → is held
 by* leads back to where it began. Others queue behind them.
 
-**Easily mistaken for** `lock-contention`, where the lock moves; `orphaned-lock`, whose holder is gone.
+**Easily mistaken for** `lock-contention`, where the lock changes hands; `orphaned-lock`, whose holder is gone.
 
-**Why it hangs.** The locks are taken in different orders. Each thread waits for the other to let go, and neither can.
+**Why it hangs.** The locks are acquired in different orders. Each thread waits for another to release a lock, and none can.
 
-**Remedy.** Take the locks in one fixed order everywhere, take both at once, or let the inner call happen outside the lock.
+**Remedy.** Acquire the locks in one fixed order everywhere, acquire both at once, or let the inner call happen outside the lock.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ PATTERN = Pattern(
     title="a cycle of threads, each holding what the next one wants",
     explanation=(
         "Each of these threads holds a lock and waits, without a timeout, for one that another thread of the cycle holds. "
-        "None of them can go on, so none will ever let go."
+        "None of them can go on, so none will ever release its lock."
     ),
     remedy=(
-        "Take the locks in the same order everywhere (for objects of one kind: sort them by a key), or leave the outer "
-        "`with` block before taking the second lock."
+        "Acquire the locks in the same order everywhere (for objects of one kind: sort them by a key), or leave the outer "
+        "`with` block before acquiring the second lock."
     ),
     needs=("python",),
     outranks=(
@@ -57,21 +57,20 @@ _PYTHON: FrozenSet[ResourceKind] = frozenset(
 _NAMED = 6
 
 _LOOP_REMEDY = Template(
-    "Let go of the lock before waiting for work of the event loop, and never block the loop's own thread on a lock that is held "
-    "for longer than a moment: use asyncio.Lock there, or take the lock on another thread (asyncio.to_thread)."
+    "Release the lock before waiting for work of the event loop, and never block the loop's own thread on a lock that is held "
+    "for longer than a moment: use asyncio.Lock there, or acquire the lock on another thread (asyncio.to_thread)."
 )
-
 
 _SUMMARY = Template(
-    "{count} threads wait for each other in a circle ({agents: → }{more} → back): {things: and }{others}"
+    "{count} threads wait for each other in a cycle ({agents: → }{more} → back): {things: and }{others}"
 )
 _MORE_AGENTS = Template(" → … {count} more")
-_NO_CIRCLE = Template("no circle of locks among {threads:n thread} of process {pid}")
+_NO_CIRCLE = Template("no cycle of locks among {threads:n thread} of process {pid}")
 _BEHIND = Template("{count:n other thread} {count:v wait} behind them")
-_JOINS = Template("{waiter}{at} waits for the end of {joined}")
+_JOINS = Template("{waiter}{at} waits for {joined} to end")
 _HELD = Template("{waiter}{at} {verb} {what}, held by {owner}{since} ({basis:known})")
-_OWED = Template("{waiter}{at} {verb} {what}, which only {owner} could end{since} ({basis:known})")
-_SINCE = Template(", taken at {frame}")
+_OWED = Template("{waiter}{at} {verb} {what}; only {owner} could end that wait{since} ({basis:known})")
+_SINCE = Template(", acquired at {frame}")
 
 
 def match(view: View) -> Iterator[Answer]:

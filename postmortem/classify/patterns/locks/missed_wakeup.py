@@ -1,4 +1,4 @@
-"""Threads wait to be notified, and nothing is left that could do it.
+"""Threads wait to be notified, and nothing is left that could notify them.
 
 **What it looks like.** One or more threads wait on a condition, an event, a queue or a barrier, without a time limit and at
 0 % CPU. No other thread runs, no timer is set, nothing from outside can arrive; or other threads do run, but have no
@@ -30,14 +30,14 @@ from .oversleeping import overslept
 
 PATTERN = Pattern(
     id="missed-wakeup",
-    title="everyone waits to be signalled, and nobody is left to do it",
+    title="threads wait to be signalled, and nothing is left that could do it",
     explanation=(
-        "These threads sleep until other code of the program signals them. All code that could do so is asleep itself, has "
-        "ended, or has lost every way to the object: the signal was sent too early, to too few, or never."
+        "These threads sleep until other code of the program signals them. All code that could do so is waiting itself, has "
+        "ended, or has no reference to the object any more: the signal was sent too early, to too few, or never."
     ),
     remedy=(
-        "Signal on every way out of the code that should (try/finally), notify_all() after every change that a waiter may "
-        "look for, and put a sentinel or set the event when the last producer ends."
+        "Signal on every way out of the code that has to do it (try/finally), call notify_all() after every change that a "
+        "waiter may check for, and put a sentinel or set the event when the last producer ends."
     ),
     needs=("python",),
     outranks=("child-wait", "network-wait", "sleeping"),
@@ -48,21 +48,21 @@ PATTERN = Pattern(
 )
 
 _JOIN_REMEDY = Template(
-    "Queue.join waits until task_done() was called once for every item that was put. Call it in a `finally` clause, so that "
+    "Queue.join waits until task_done() has been called once for every item that was put. Call it in a `finally` clause, so that "
     "no exception, `continue` or `return` can skip it."
 )
 
-_SUMMARY = Template("{waiter} {waits}{at}, and nobody is left to bring that about{more}")
+_SUMMARY = Template("{waiter} {waits}{at}, and nothing is left that could end the wait{more}")
 _IN_DETAIL = Template("{phrase} ({what})")
 _IN_SHORT = Template("{verb} {what}")
-_MORE = Template("; {count:n other thread} {count:v wait} likewise")
-_IDLE_WORKERS = Template("{count:n worker} of process {pid} {count:v wait} for a job, as idle ones do")
-_KEEPS = Template("{agent} keeps what others want since {frame}")
+_MORE = Template("; {count:n other thread} {count:v wait} in the same way")
+_IDLE_WORKERS = Template("{count:n worker} of process {pid} {count:v wait} for a job, as idle workers do")
+_KEEPS = Template("{agent} holds a lock that others want, acquired at {frame}")
 _HANDLERS = Template(
-    "whether the program has a signal handler that signals them could not be read: that would be another reading"
+    "whether the program has a signal handler that signals them could not be read: if it has one, they may not hang"
 )
 _PARKED = Template(
-    "nobody waits for it, and others go on: it may rest on purpose, as a main thread that only keeps servers alive does"
+    "nothing waits for it, and others go on: it may wait on purpose, like a main thread that only keeps servers alive"
 )
 
 

@@ -7,7 +7,7 @@ native code: in `pthread_mutex_lock`, in `__cxa_guard_acquire` (a C++ static tha
 **Easily mistaken for** `gil-held-by-native`, where native code computes, or waits for something outside; a crowd in
 `take_gil`, which is `gil-contention`.
 
-**Why it hangs.** Two locks are taken in two orders, and one of them is the GIL. Native code that calls back into Python
+**Why it hangs.** Two locks are acquired in two orders, and one of them is the GIL. Native code that calls back into Python
 may release the GIL and acquire it again, all the while holding its own lock.
 
 **Remedy.** Never wait for a native lock while holding the GIL: release the GIL first, and acquire it again once the native
@@ -30,11 +30,11 @@ from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
     id="native-lock-gil-inversion",
-    title="a native lock and the GIL are taken in two orders",
+    title="a native lock and the GIL are acquired in two orders",
     explanation=(
         "One thread holds a lock inside native code (a mutex, the guard of a C++ static, a thread that is joined) and needs "
-        "the GIL to go on; another thread holds the GIL and sleeps until it gets that native lock. Neither can ever let go, "
-        "and without the GIL no other Python thread can run either."
+        "the GIL to go on; another thread holds the GIL and sleeps until it gets that native lock. Neither can ever "
+        "release what it holds, and without the GIL no other Python thread can run either."
     ),
     remedy=(
         "Release the GIL before waiting for the native lock (Py_BEGIN_ALLOW_THREADS, py::gil_scoped_release, `with nogil`) "
@@ -57,15 +57,15 @@ _PYTHON_LOCKS: FrozenSet[ResourceKind] = frozenset(
     ("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock", "import-lock")
 )
 
-_SUMMARY = Template("{holder} holds the GIL and {waits} {what}; {waiter} has to have the GIL before that can come")
+_SUMMARY = Template("{holder} holds the GIL and {waits} {what}; that wait cannot end before {waiter} gets the GIL")
 _WAITS_FOR_END = Template("waits for the end of")
 _WANTS = Template("wants")
-_NO_INVERSION = Template("who holds the GIL of process {pid} waits for nobody who wants it")
-_JOINS = Template("{waiter}{place} waits in native code for the end of {owner}")
+_NO_INVERSION = Template("the holder of the GIL of process {pid} waits for no thread that wants it")
+_JOINS = Template("{waiter}{place} waits in native code for {owner} to end")
 _HELD = Template("{waiter}{place} wants {what}, held by {owner} ({basis:known})")
 _PLACE = Template("{at}{inside}")
-_INSIDE = Template(", inside {code}{called}")
-_CALLED = Template(" called at {frame}")
+_INSIDE = Template(", inside {code}{called},")
+_CALLED = Template(", called at {frame}")
 _BEHIND = Template("{count:n other thread} {count:v want} the GIL")
 
 

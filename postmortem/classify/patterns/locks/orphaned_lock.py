@@ -28,14 +28,14 @@ from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
     id="orphaned-lock",
-    title="whoever took a lock is gone, and has never given it back",
+    title="a lock was acquired and never released, and its holder is gone",
     explanation=(
-        "The lock is locked, but nobody who is still there holds it. It was taken by code that has been left, by an "
-        "exception, a return or the end of its thread, without releasing it; nothing else will."
+        "The lock is locked, but no existing thread or task holds it. The code that acquired it was left (by an exception, a "
+        "return or the end of its thread) without releasing it, and nothing else will."
     ),
     remedy=(
-        "Take the lock by `with lock:`, so that every way out of the block gives it back; where acquire() and release() "
-        "must stand alone, put release() into a `finally` clause. Look for the exception that came in between in the log."
+        "Acquire the lock by `with lock:`, so that every way out of the block releases it; where acquire() and release() "
+        "must be called separately, put release() into a `finally` clause. Look in the log for an exception in between."
     ),
     needs=("python",),
     outranks=("missed-wakeup", "future-never-resolved", "shutdown-join", "child-wait", "network-wait",
@@ -49,19 +49,19 @@ PATTERN = Pattern(
 _TAKES = ("acquire", "__enter__")
 _LOCKS: FrozenSet[ResourceKind] = frozenset(("lock", "rlock", "import-lock", "mutex", "rwlock"))
 
-_NO_TASK_HOLDS = Template("{count:n task} {count:v wait} for {lock}{taken}: no task that is there holds it")
-_NOBODY_HOLDS = Template("{count:n thread} {count:v wait} for {lock}{taken}: nobody who is there holds it")
+_NO_TASK_HOLDS = Template("{count:n task} {count:v wait} for {lock}{taken}: no existing task holds it")
+_NOBODY_HOLDS = Template("{count:n thread} {count:v wait} for {lock}{taken}: no existing thread holds it")
 _NOBODY_KNOWN_HOLDS = Template(
-    "{count:n thread} {count:v wait} for {lock}{taken}: nobody who is there is known to hold it"
+    "{count:n thread} {count:v wait} for {lock}{taken}: no existing thread is known to hold it"
 )
-_TAKEN = Template(", taken at {frame} and never given back")
-_ALL_HELD = Template("every lock that threads of process {pid} wait for has a holder who is there, or may have one")
+_TAKEN = Template(", acquired at {frame} and never released")
+_ALL_HELD = Template("every lock that threads of process {pid} wait for has, or may have, a holder that still exists")
 _WANTS = Template("{waiter} wants {lock}{at}, without a time limit")
-_MORE = Template("and so {count:v do} {count:n more thread}")
-_HOLDER_GONE = Template("{lock} records a holder that is not among the {count} threads")
-_BY_HAND = Template("{frame} takes it by hand, and may be left without giving it back")
-_THROUGH_THAT = Template("{frame} takes it through that")
-_GATE = Template("{frame} gives it back without having taken it: perhaps it is a gate that others open")
+_MORE = Template("{count:n more thread} {count:v want} it, too")
+_HOLDER_GONE = Template("{lock} records a holder that no longer exists (the process has {count:n thread})")
+_BY_HAND = Template("{frame} acquires it without `with`, and may be left without releasing it")
+_THROUGH_THAT = Template("{frame} acquires it by calling that function")
+_GATE = Template("{frame} releases it without having acquired it: perhaps the lock is used as a signal")
 
 
 def match(view: View) -> Iterator[Answer]:

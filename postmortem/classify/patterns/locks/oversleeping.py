@@ -19,9 +19,11 @@ from ...pattern import Match
 #: Seconds: no test, request or retry is meant to last so long.
 LONG_S = 600.0
 
-_SUMMARY = Template("{agent} {verb} {what}{at}{others}; whoever could signal it sleeps for long, or waits")
-_OTHERS = Template(" (like {count:n other})")
-_UNREADABLE = Template("whether one of them should have signalled before, nobody can read")
+_SUMMARY = Template(
+    "{agent} {verb} {what}{at}{others}; everything that could signal it sleeps for long, or waits itself"
+)
+_OTHERS = Template(" (and so {count:v does|do} {count:n other})")
+_UNREADABLE = Template("memory does not show whether one of them should have signalled before")
 _REFERS = Template("{waker} refers to it, and {doing}")
 _SLEEPS = Template("sleeps for {seconds:g} s")
 _WAITS = Template("waits itself{how}")

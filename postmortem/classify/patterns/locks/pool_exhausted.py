@@ -1,7 +1,7 @@
 """All connections, tokens or permits are taken, and each holder of one waits for another.
 
 **What it looks like.** Threads wait for a semaphore with no permit left, or for an item in an empty queue that is used as a
-pool. The threads that hold an item each wait for a second one, or for something that cannot come.
+pool. The threads that hold an item each wait for a second one, or for something that cannot happen.
 
 **Easily mistaken for** an idle consumer, whose queue is empty because there is nothing to do; `network-wait`, where the holders
 wait for a server; `executor-self-deadlock`, where the workers themselves ran out.
@@ -9,7 +9,7 @@ wait for a server; `executor-self-deadlock`, where the workers themselves ran ou
 **Why it hangs.** A request takes one item from the pool and, while it holds it, asks for a second one. As many simultaneous
 requests as the pool has items take them all, and none gets its second.
 
-**Remedy.** Pass on what was taken instead of taking another; take all that is needed at once; give back before asking again.
+**Remedy.** Pass on the item instead of taking another; take all that are needed at once; return it before asking for another.
 A larger pool only postpones the hang; a time limit on the second one turns it into an error.
 """
 
@@ -29,14 +29,14 @@ from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
     id="pool-exhausted",
-    title="all connections, tokens or permits are out, and their holders wait for more",
+    title="all connections, tokens or permits are in use, and their holders wait for more",
     explanation=(
-        "Everything that the pool had has been taken, by threads or tasks that wait for another one of it before they give "
-        "theirs back. None of them gets it."
+        "Everything in the pool has been taken, by threads or tasks that wait for another item before they return theirs. "
+        "None of them gets it."
     ),
     remedy=(
-        "Pass on the connection (token, permit) that the caller has already, or give it back before asking for another; "
-        "put a time limit on the wait so that a shortage becomes an error that tells of it."
+        "Pass on the connection (token, permit) that the caller already has, or return it before asking for another; put a "
+        "time limit on the wait, so that a shortage raises an error."
     ),
     needs=("python",),
     outranks=(
@@ -62,20 +62,20 @@ _POOLS: FrozenSet[ResourceKind] = frozenset(("semaphore", "queue", "condition", 
 
 _SUMMARY = Template(
     "{pool} is exhausted: {holders} that {count:v has|have} taken from it {count:v wait}{at} for more before "
-    "{count:v it gives its|they give theirs} back"
+    "{count:v it returns its own|they return theirs}"
 )
 _THREADS = Template("{count:n thread}")
 _TASKS = Template("{count:n task}")
-_GOES_ON = Template("{pool} is empty, but {holder}, who has some of it, can go on")
-_STUCK_OTHERWISE = Template("those who have some of {pool} cannot go on for another reason")
-_PARTS = Template("{pool}: {parts:n part} of it found, with {holders}")
-_HAS_ONE = Template("{holder} has one{since} ({basis:known}) and waits{at} for {what}")
-_SINCE = Template(" since at {frame}")
+_GOES_ON = Template("{pool} is empty, but {holder}, which holds part of it, can go on")
+_STUCK_OTHERWISE = Template("the holders of {pool} cannot go on for another reason")
+_PARTS = Template("{pool}: {parts:n part} of it found in use, by {holders}")
+_HAS_ONE = Template("{holder} holds one{since} ({basis:known}), and waits{at} for {what}")
+_SINCE = Template(", taken at {frame}")
 _ANOTHER = Template("another")
-_WHO_WANT_ONE = Template("those who want one")
+_WHO_WANT_ONE = Template("others that want one")
 _ELSE = Template("something else")
-_MORE = Template("so it is with {count} more")
-_WAITING = Template("{count:n other} wait for it: {agents}")
+_MORE = Template("{count} more {count:v does|do} the same")
+_WAITING = Template("{count:n other} {count:v wait} for it: {agents}")
 
 
 def match(view: View) -> Iterator[Answer]:

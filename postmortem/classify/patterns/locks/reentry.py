@@ -17,7 +17,7 @@ from ...facts import clauses, knowledge
 from ...facts.knowledge import own_frame
 from ...facts.view import View
 
-_TAKEN = Template("{thread} took {lock} at {frame} ({basis:known})")
+_TAKEN = Template("{thread} acquired {lock} at {frame} ({basis:known})")
 _WANTED_AGAIN = Template("it waits for the same lock{at}")
 
 

@@ -6,8 +6,8 @@ lock. Others queue behind it.
 **Easily mistaken for** `lock-order-deadlock` (two threads); `finalizer-deadlock` and `signal-handler-deadlock`, where code
 that was not called explicitly re-enters the lock.
 
-**Why it hangs.** A `threading.Lock` does not know its owner: taking it twice waits for a release that only the waiting
-thread itself could do.
+**Why it hangs.** A `threading.Lock` does not know its owner: the second acquire waits for a release, and only the waiting
+thread itself could do that.
 
 **Remedy.** Make the inner call after leaving the `with` block, split off a function that expects the lock to be held, or use
 an `RLock`.
@@ -26,13 +26,13 @@ from .reentry import Reentry, reentries
 
 PATTERN = Pattern(
     id="self-deadlock",
-    title="a thread takes a lock that it already holds",
+    title="a thread waits for a lock that it already holds",
     explanation=(
         "A plain Lock is not re-entrant: the second acquire waits for a release, and the only thread that could release "
         "it is the one that waits."
     ),
     remedy=(
-        "Leave the `with` block before calling code that takes the lock again, give that code a variant for callers who "
+        "Leave the `with` block before calling code that acquires the lock again, give that code a variant for callers that "
         "hold it, or make the lock a threading.RLock."
     ),
     needs=("python",),
@@ -49,10 +49,10 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/threading.html#rlock-objects",),
 )
 
-_SUMMARY = Template("{thread} waits{at} for {lock}, which it holds itself since {since}")
-_AGAIN = Template("the same thread waits for the same lock{at}, {depth:n call} further in")
+_SUMMARY = Template("{thread} waits{at} for {lock}, which it already holds, acquired at {since}")
+_AGAIN = Template("the same thread waits for the same lock{at}, {depth:n call} deeper")
 _QUEUE = Template("{count:n other thread} {count:v queue} for the lock")
-_NO_CALL = Template("a {via} re-enters the lock, not a call of the program")
+_NO_CALL = Template("the lock is re-entered by a {via}, not by a call of the program")
 
 
 def match(view: View) -> Iterator[Answer]:

@@ -3,10 +3,10 @@
 **What it looks like.** The main thread is in `threading._shutdown` (or an executor's `_python_exit` below it): the program
 is over, and the interpreter waits for a thread that is not a daemon.
 
-**Easily mistaken for** `child-wait`; for a program that is still at work.
+**Easily mistaken for** `child-wait`; a program that is still at work.
 
-**Why it hangs.** Python joins every non-daemon thread before it exits, and every worker of an executor. This one waits for
-something that will not come any more, because the code that would have sent it has ended.
+**Why it hangs.** Python joins every non-daemon thread before it exits, and every worker of an executor. One of these waits for
+something that will never come, because the code that would have sent it has ended.
 
 **Remedy.** Tell the thread to end (a sentinel, an Event) before the program does, or make it a daemon.
 """
@@ -27,14 +27,14 @@ from ...pattern import Answer, Match, Pattern
 
 PATTERN = Pattern(
     id="shutdown-join",
-    title="the interpreter is at its end, but joins a thread that never ends",
+    title="the interpreter is shutting down, but joins a thread that never ends",
     explanation=(
         "The program's own code has finished. Before the interpreter exits it waits for every thread that is not a daemon "
         "and for the workers of executors; one of these does not end."
     ),
     remedy=(
         "Ask the thread to stop before the program ends: put a sentinel into its queue, set an Event that it checks, shut "
-        "the executor down; make it a daemon only if it may be cut off anywhere."
+        "the executor down; make it a daemon only if it may be cut off at any point."
     ),
     needs=("python",),
     outranks=("network-wait", "sleeping", "child-wait", "missed-wakeup"),
@@ -52,12 +52,13 @@ _SUMMARY = Template("the program has ended, but {thread} has not: it {doing}{at}
 _IS_OVER = Template(
     "{main} is in {function} of {file}, called by the interpreter itself: the program's own code has ended"
 )
-_WAITS_FOR = Template("it waits for {thread}, {why}, which {doing}{at}")
-_NO_DAEMON = Template("not a daemon")
-_NEEDED = Template("a thread it must wait for")
-_KEEP_ALIVE = Template("{count:n thread} keep the process alive: {threads}")
+_WAITS_FOR = Template("it waits for {thread}, which {why}; that thread {doing}{at}")
+_NO_DAEMON = Template("is not a daemon")
+_NEEDED = Template("has to end first")
+_KEEP_ALIVE = Template("{count:n thread} {count:v keep} the process alive: {threads}")
 _RUNS = Template("runs")
 _IS_IN = Template("is in {call}")
+_IS_WAITING = Template("waits{what:+ (@)}")
 #: What a thread does, by the kind of its wait, if nothing more precise is known.
 _WAITS: Dict[WaitKind, Template] = {
     "lock": Template("waits for a lock"),
@@ -169,5 +170,9 @@ def _doing(thread: Thread) -> Said:
         return _RUNS()
     if wait.verb == "call":
         return _IS_IN(call=wait.phrase)
+    if wait.verb is not None and wait.phrase:
+        return wait.phrase
     told = _WAITS.get(wait.kind)
-    return wait.phrase or (told() if told is not None else _IS_IN(call=str(wait.syscall)))
+    if told is not None:
+        return told()
+    return _IS_IN(call=wait.syscall) if wait.syscall and not wait.phrase else _IS_WAITING(what=wait.phrase)

@@ -26,17 +26,17 @@ PATTERN = Pattern(
     id="signal-handler-deadlock",
     title="a signal handler wants a lock that the interrupted code holds",
     explanation=(
-        "The signal came while the main thread held the lock. Its handler runs on top of that very code and wants the same "
-        "lock, so each waits for the other, in one thread."
+        "The signal came while the main thread held the lock. Its handler runs in the same thread and waits for the lock, "
+        "and the code that holds it cannot go on before the handler returns."
     ),
-    remedy="Do nothing in the handler but set a flag or an Event (or use signal.set_wakeup_fd); take no locks, and do not log.",
+    remedy="Only set a flag or an Event in the handler (or use signal.set_wakeup_fd); acquire no locks, and do not log.",
     needs=("python",),
     outranks=("self-deadlock", "lock-order-deadlock", "shutdown-join", "child-wait", "network-wait", "sleeping"),
     references=("https://docs.python.org/3/library/signal.html#note-on-signal-handlers-and-exceptions",),
 )
 
-_SUMMARY = Template("the signal handler {handler} wants {lock}, which the code below it holds")
-_BEGAN = Template("a signal came, and {handler} began to run on top of it")
+_SUMMARY = Template("the signal handler {handler} wants {lock}, which the code that it interrupted holds")
+_BEGAN = Template("a signal came, and its handler {handler} interrupted the code that holds the lock")
 
 
 def match(view: View) -> Iterator[Answer]:

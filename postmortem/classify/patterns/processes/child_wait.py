@@ -1,7 +1,7 @@
 """A process waits for its child: the child's own diagnosis is the answer.
 
 **What it looks like.** A thread that matters is in `wait4`, or reads its child's output, without a timeout, and the child
-lives.
+is alive.
 
 **Easily mistaken for** `pipe-deadlock`, where the child cannot end because its parent does not read what it writes.
 
@@ -40,15 +40,16 @@ _WAITS = Template("{thread} waits{at} for {child}, without a timeout")
 _DOES = Template("{child}: {what}{used}")
 _IN_CALL = Template("in {call}")
 _RUNNING = Template("running")
+_WAITING = Template("waiting")
 _USED = Template("; it used {cpu:.0%} of a core")
-_ONE_PROCESS = Template("a core holds one process: what the child did is not in it")
-_SUPERVISES = Template("it waits for whichever child ends first, as a supervisor does: this may be its work")
+_ONE_PROCESS = Template("a core file holds one process: it does not show what the child did")
+_SUPERVISES = Template("it waits for whichever child ends first, as a supervisor does: this may be its normal work")
 _ITS_CHILD = Template("its child {which}")
 _A_CHILD = Template("a child")
 _PROGRAM = Template("{name} ({pid})")
 _TIMEOUT = Template("{thread} waits for a child with a timeout")
 _CANNOT_WRITE = Template("child {pid} cannot write its output: see pipe-deadlock")
-_HAS_ENDED = Template("child {pid} has ended: what is waited for is somebody who keeps its output open")
+_HAS_ENDED = Template("child {pid} has ended: the wait is for another process that keeps its output open")
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -162,7 +163,7 @@ def _doing(child: Process) -> Said:
     main = View.main(child)
     if main is None or main.wait is None:
         return _RUNNING()
-    return main.wait.phrase or _IN_CALL(call=str(main.wait.syscall))
+    return main.wait.phrase or (_IN_CALL(call=main.wait.syscall) if main.wait.syscall else _WAITING())
 
 
 def _writes_to_pipe(child: Process) -> bool:

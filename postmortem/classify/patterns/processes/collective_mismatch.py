@@ -3,7 +3,7 @@
 **What it looks like.** Several processes run the same program. Each is in a collective operation (a barrier, an all-reduce, a
 broadcast) that needs all of them, but not all are in the same one; none moves.
 
-**Easily mistaken for** a straggler, which still computes while the others wait in one and the same operation; a rank that
+**Easily mistaken for** a straggler, which still computes while the others wait in the same operation; a rank that
 waits for something else, such as a file.
 
 **Why it hangs.** A collective operation ends when every rank has called it, in the same order. One rank has taken another
@@ -43,13 +43,15 @@ PATTERN = Pattern(
 )  # fmt: skip
 
 _SUMMARY = Template(
-    "of {ranks:n rank} {several: and } wait for each other: {thread} of process {pid} took another way{site:+, to @}"
+    "of {ranks:n rank}, {several: and }, each for the others: {thread} of process {pid} took another branch{site:+, to @}"
 )
-_SOME_IN = Template("{count} in {operation}")
-_GROUP = Template("{count:n rank} (process {pids}) {count:v is|are} in {operation}{site:+, called at @}")
-_WAKE = Template("some of them wake now and then: they may poll, or go on slowly")
-_DECIDED = Template("the way there depends on {conditions}: compare what it said on each rank")
-_BY_NAME = Template("these are functions of the program, known by their names alone: they may be something else")
+_SOME_IN = Template("{count} {count:v wait} in {operation}")
+_GROUP = Template(
+    "{count:n rank} ({count:v process|processes} {pids}) {count:v is|are} in {operation}{site:+, called at @}"
+)
+_WAKE = Template("some of them wake now and then: they may poll, or make slow progress")
+_DECIDED = Template("which way a rank takes depends on {conditions}: compare the outcome on each rank")
+_BY_NAME = Template("these are functions of the program, recognised by their names alone: they may do something else")
 _ALL_IN_ONE = Template("{waiting} of {ranks} ranks wait in {operation}, and the others are elsewhere")
 _WINDOW = Template("an observation window: do the ranks move?")
 

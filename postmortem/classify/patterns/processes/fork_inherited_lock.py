@@ -9,7 +9,7 @@ held by a thread that the child does not have.
 release a lock that another thread held at that moment; releasing it in the parent does not affect the copy.
 
 **Remedy.** Start processes by spawn or forkserver (the default since 3.14), or before any thread; where fork is unavoidable,
-create the locks anew in the child (`os.register_at_fork`), or fork and exec at once.
+re-create the locks in the child (`os.register_at_fork`), or fork and exec at once.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ PATTERN = Pattern(
         "but not of the thread that would release it."
     ),
     remedy=(
-        "Make child processes by spawn or forkserver (multiprocessing.set_start_method), with subprocess, or before the "
-        "first thread starts. Where fork has to be, make the lock anew in the child with "
+        "Start child processes by spawn or forkserver (multiprocessing.set_start_method), with subprocess, or before the "
+        "first thread starts. Where fork is unavoidable, re-create the lock in the child with "
         "os.register_at_fork(after_in_child=…)."
     ),
     needs=("python", "cores"),
@@ -52,20 +52,22 @@ PATTERN = Pattern(
 _FORKED_AT = (multiprocessing("popen_fork"), "_launch")
 
 _SUMMARY = Template(
-    "{thread} of the forked process {pid} waits{at} for {lock}, which {holder} of its parent{parent:+ @} held"
-    "{taken:+, taken at @} when it was forked"
+    "{thread} of the forked process {pid} waits{at} for {lock}, which {holder} of its parent{parent:+ @} held "
+    "when it was forked{taken:+ (acquired at @)}"
 )
 _OWN_SUMMARY = Template(
-    "{thread} of the forked process {pid} waits{at} for {lock}, which the thread that forked it held, taken at {taken}"
+    "{thread} of the forked process {pid} waits{at} for {lock}, which the thread that forked it held (acquired at {taken})"
 )
 _WAITS = Template("{thread} waits{at} for {lock}{forever}")
 _TAKEN_BELOW = Template(
-    "it was taken at {taken}, in the part of the stack that is the parent's: the process was made by fork further in, and ends "
-    "without ever returning there ({basis:known})"
+    "it was acquired at {taken}, in the part of the stack that belongs to the parent: the process was forked deeper in the "
+    "stack, and ends without ever returning there ({basis:known})"
 )
 _ANOTHER_THREAD = Template("another thread")
 _LEAVE_FIRST = Template("Start the process after leaving the `with` block of the lock, or by spawn or forkserver.")
-_NO_LOCK = Template("no lock of {forks:n fork} is held by a thread that was left behind")
+_NO_LOCK = Template(
+    "no lock in {forks:n forked process|forked processes} is held by a thread that stayed behind in the parent"
+)
 
 
 def match(view: View) -> Iterator[Answer]:

@@ -1,7 +1,7 @@
 """The control group of a process is frozen.
 
-**What it looks like.** No thread of it runs, wakes or answers, not even to a debugger; the kernel's file of the group says that
-it is frozen (`cgroup.freeze`, or of version 1 `freezer.state`).
+**What it looks like.** No thread of it runs, wakes or answers, not even to a debugger; the kernel reports that the group
+is frozen (`cgroup.freeze`, or in version 1 `freezer.state`).
 
 **Easily mistaken for** whatever its threads were doing; `disk-wait`, because version 1 shows frozen tasks in state D; `stopped`.
 
@@ -26,10 +26,10 @@ PATTERN = Pattern(
     id="frozen",
     title="the control group of a process is frozen",
     explanation=(
-        "Control groups are how Linux keeps processes together, a container's for instance. A group can be frozen: then none "
-        "of its processes runs a single instruction until somebody thaws it. Their code has no part in it."
+        "Linux keeps processes together in control groups, those of a container for instance. A group can be frozen: then "
+        "none of its processes runs a single instruction until the group is thawed. Their code has no part in this."
     ),
-    remedy="Thaw the group (docker unpause, systemctl thaw), and look at what froze it: a pause, a snapshot, a checkpoint.",
+    remedy="Thaw the group (docker unpause, systemctl thaw), and find out what froze it: a pause, a snapshot, a checkpoint.",
     outranks=("stopped", "throttled", "disk-wait", "dns-wait", "memory-pressure", *VICTIMS),
     references=(
         "https://docs.kernel.org/admin-guide/cgroup-v2.html#core-interface-files",
@@ -40,14 +40,14 @@ PATTERN = Pattern(
 #: CPU in cores above which a process was thawed for a while; a frozen process uses none at all.
 _RAN = 0.001
 
-_SUMMARY = Template("{process} is frozen, with all of its control group {group}")
-_NOT_FROZEN = Template("nobody has frozen their control group (a container, a systemd unit)")
-_KERNEL_SAYS = Template("at the end of the window the kernel said of the control group {group}: frozen")
-_RAN_BEFORE = Template("{process} ran in the window all the same: it was frozen during it")
-_DID_NOT_RUN = Template("{process} did not run for an instant in {window:g} s")
+_SUMMARY = Template("{process} is frozen, with its whole control group {group}")
+_NOT_FROZEN = Template("their control group (a container, a systemd unit) is not frozen")
+_KERNEL_SAYS = Template("at the end of the window the kernel reported that the control group {group} is frozen")
+_RAN_BEFORE = Template("{process} still ran during the window: it was frozen in the course of it")
+_DID_NOT_RUN = Template("{process} did not run at all in {window:.1f} s")
 _THAW = Template(
-    "Thaw the control group {group}: docker unpause, systemctl thaw, `echo 0 > cgroup.freeze` in its folder, or of "
-    "version 1 `echo THAWED > freezer.state`; then look at what froze it."
+    "Thaw the control group {group}: docker unpause, systemctl thaw, `echo 0 > cgroup.freeze` in its directory, or in "
+    "version 1 `echo THAWED > freezer.state`; then find out what froze it."
 )
 
 

@@ -27,11 +27,11 @@ PATTERN = Pattern(
     id="mp-join-before-drain",
     title="a process is joined before its queue is emptied",
     explanation=(
-        "The child has put more into the queue than its pipe takes, and does not end before all of it is written. The "
+        "The child has put more into the queue than its pipe can hold, and does not end before all of it is written. The "
         "parent, which should read it, waits for the child to end."
     ),
     remedy=(
-        "Take everything out of the queue before join(): one item for each job, or until a sentinel comes. If the items are "
+        "Take everything out of the queue before join(): one item for each job, or until a sentinel arrives. If the items are "
         "not wanted, call cancel_join_thread() on the queue in the child."
     ),
     needs=("python", "cores"),
@@ -45,18 +45,18 @@ PATTERN = Pattern(
 _QUEUES, _PROCESS = multiprocessing("queues"), multiprocessing("process")
 
 _SUMMARY = Template(
-    "{thread} of process {pid} joins its child {child}{at}, which cannot end: what it has put into a queue does not fit into "
-    "the pipe, and nobody reads that"
+    "{thread} of process {pid} joins its child {child}{at}, but the child cannot end: what it has put into a queue does not "
+    "fit into the pipe, and no process reads it"
 )
 _WAITS = Template("{thread} waits{at} for process {child} to end")
 _CHILD_ENDS = Template(
     "process {child} waits for the feeder thread of a multiprocessing queue, as it does when it ends"
 )
-_TURN = Template("{feeder} of process {child} waits for its turn to write, which process {writer} has")
-_IS_FULL = Template("{writer} of process {pid} writes to {pipe} and cannot go on: it is full")
+_TURN = Template("{feeder} of process {child} waits for the queue's lock for writing, which process {writer} holds")
+_IS_FULL = Template("{writer} of process {pid} is blocked writing to {pipe}: it is full")
 _THE_PIPE = Template("the {pipe}")
 _A_PIPE = Template("a pipe")
-_READERS = Template("its read end is with process {pids}{filled}")
+_READERS = Template("its read end is held by process {pids: and process }{filled}")
 _FILLED = Template("; {value} of {limit} bytes are in it")
 
 

@@ -1,6 +1,6 @@
-"""A pool, or a queue, waits for work whose worker was killed.
+"""A pool or a queue waits for the work of a worker process that has died.
 
-**What it looks like.** A thread waits for `AsyncResult.get()`, `Pool.map` or the like; every worker of the pool rests; one of
+**What it looks like.** A thread waits for `AsyncResult.get()`, `Pool.map` or the like; every worker of the pool is idle; one of
 them is younger than the others. Or it waits in `JoinableQueue.join`, and no other process has that queue any more.
 
 **Easily mistaken for** a long task, where a worker is at work; `semaphore-orphan`, where the dead worker also held a lock.
@@ -27,15 +27,15 @@ from .poolwork import lost_lock, replaced
 
 PATTERN = Pattern(
     id="mp-worker-died",
-    title="waits for what a worker process had to do that has died",
+    title="waits for the work of a worker process that has died",
     explanation=(
         "A worker process of the pool ended in the middle of a job. multiprocessing.Pool starts another worker, but does "
-        "not do the job again: its result is awaited for ever. An item of a JoinableQueue stays undone likewise."
+        "not do the job again, so its result never arrives. In the same way, an item of a JoinableQueue is never marked done."
     ),
     remedy=(
         "Find out what ended the worker (the kernel's log for the OOM killer; a fault in native code; os._exit or sys.exit "
-        "in the job). concurrent.futures.ProcessPoolExecutor raises BrokenProcessPool in its place; AsyncResult.get(timeout) "
-        "at least comes back."
+        "in the job). concurrent.futures.ProcessPoolExecutor raises BrokenProcessPool instead; AsyncResult.get(timeout) at "
+        "least returns."
     ),
     needs=("python", "cores"),
     outranks=("missed-wakeup", "child-wait", "network-wait", "sleeping", "shutdown-join"),
@@ -48,20 +48,22 @@ PATTERN = Pattern(
 _POOL = "multiprocessing.Pool"
 _FILE, _QUEUES = multiprocessing("pool"), multiprocessing("queues")
 
-_SUMMARY = Template("{thread} waits{at} for {what}, but every worker rests: the one that had the job {died}")
+_SUMMARY = Template("{thread} waits{at} for {what}, but every worker is idle: the one that had the job {died}")
 _HAS_DIED = Template("has died")
 _SEEMS_TO = Template("seems to have died")
 _WAITS = Template("{thread} waits for {what}")
-_LOOKS = Template("{thread} sleeps, and looks again and again for {what}")
+_LOOKS = Template("{thread} polls for {what}, and sleeps in between")
 _POOLS_END = Template("the end of {pool}")
-_TO_COME = Template("{count:n result} of {pool} still to come, and all {workers} workers wait for a job")
-_AT_WORK = Template("{pool} has {results:n result} to come, and {workers:n worker} that {workers:v work}")
-_LOST_LOCK = Template("the workers of {pool} wait for a lock that is lost: see semaphore-orphan")
-_QUEUE = Template(
-    "{thread} waits at {frame} until all items of a JoinableQueue are done, but whoever took them is no more: {told}"
+_TO_COME = Template(
+    "{count:n result} of {pool} {count:v is|are} missing, and {workers:v its only worker waits|all @ workers wait} for a job"
 )
-_ENDED = Template("process {pids: and } has ended")
-_NOBODY = Template("no other process has it any more")
+_AT_WORK = Template("{pool} has {results:n result} to come, and {workers:n worker} at work")
+_LOST_LOCK = Template("the workers of {pool} wait for a lock whose holder has ended: see semaphore-orphan")
+_QUEUE = Template(
+    "{thread} waits at {frame} until all items of a JoinableQueue are done, but no process that took them is left: {told}"
+)
+_ENDED = Template("process {pids: and process } ended")
+_NOBODY = Template("no other process has the queue any more")
 
 
 def match(view: View) -> Iterator[Answer]:

@@ -8,9 +8,10 @@ from ....evidence import Pool
 from ....findings import Template, Text
 from ...facts.view import View
 
-_ENDED = Template("worker {pids} has ended")
+_ENDED = Template("worker {pids: and worker } ended")
 _STAND_IN = Template(
-    "{count:n worker} {count:v stand} in for others that ended: process {young} is {younger:.2f} s younger than process {old}"
+    "{count:n worker} {count:v replaces one|replace others} that ended: process {young} is {younger:.2f} s younger than "
+    "process {old}"
 )
 
 

@@ -7,7 +7,7 @@ counts if every waiter would release it itself, and every process that could rel
 **Easily mistaken for** an idle worker pool, where one worker holds the lock of the queue and reads; `mp-worker-died`, where the
 result is lost but no lock is.
 
-**Why it hangs.** A semaphore in shared memory has no owner: when the process that took it is killed (by the OOM killer,
+**Why it hangs.** A semaphore in shared memory has no owner: when the process that acquired it is killed (by the OOM killer,
 `terminate()`, a fault), the kernel does not release it, and neither does any other process.
 
 **Remedy.** Do not kill processes that may hold a lock: ask them to end. Where they may be killed, guard the data with a file
@@ -28,15 +28,15 @@ from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
     id="semaphore-orphan",
-    title="a lock shared by processes was taken by one that is no more",
+    title="a lock shared by processes is held by a process that has ended",
     explanation=(
-        "The lock is a semaphore in memory that several processes share. The process that took it has ended without giving "
-        "it back, and the kernel does not do that: everybody else waits for ever."
+        "The lock is a semaphore in memory that several processes share. The process that acquired it has ended without "
+        "releasing it, and the kernel does not do that: all others wait for ever."
     ),
     remedy=(
-        "Let no process be killed while it may hold the lock: send it a sentinel or set an Event and join it, in place of "
-        "terminate() or kill(); look for what killed it (the OOM killer, a fault in native code). Locks that must survive "
-        "that are those of files (fcntl.lockf), which the kernel releases when a process ends."
+        "Do not kill a process while it may hold the lock: send it a sentinel or set an Event and join it, instead of "
+        "terminate() or kill(); find out what killed it (the OOM killer, a fault in native code). Where a lock must survive "
+        "that, use a file lock (fcntl.lockf), which the kernel releases when a process ends."
     ),
     needs=("python", "cores"),
     outranks=("child-wait", "missed-wakeup", "mp-worker-died", "shutdown-join", "network-wait", "sleeping",
@@ -50,9 +50,9 @@ PATTERN = Pattern(
 _PROCESS = multiprocessing("process")
 
 _SUMMARY = Template(
-    "{thread} of process {pid} waits{at} for {lock}, which a process that is no more has not given back{like}"
+    "{thread} of process {pid} waits{at} for {lock}, which a process that has ended never released{like}"
 )
-_LIKE = Template(", like {others:n other thread}")
+_LIKE = Template("; {others:n other thread} {others:v wait} for it, too")
 _WAITS = Template("{thread} of process {pid} waits for {lock}{forever}")
 _ARE_HELD = Template("{count:n thread} {count:v wait} for locks that living processes hold")
 

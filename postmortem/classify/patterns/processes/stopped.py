@@ -44,13 +44,13 @@ PATTERN = Pattern(
     id="stopped",
     title="a process is stopped by a signal, a terminal or a tracer",
     explanation=(
-        "A process can be stopped from outside, like a film: by the signals SIGSTOP and SIGTSTP (Ctrl-Z), by its terminal "
-        "when a background job reads it, or by a debugger. Until it is continued (SIGCONT) it runs nothing at all, and "
-        "whoever waits for it waits too. Where its code stands has nothing to do with it."
+        "A process can be stopped from outside: by the signals SIGSTOP and SIGTSTP (Ctrl-Z), by its terminal when a "
+        "background job reads it, or by a debugger. Until it is continued (SIGCONT) it runs nothing at all, and everything "
+        "that waits for it waits, too. The line at which it was stopped is not the cause."
     ),
     remedy=(
-        "Continue it with kill -CONT PID, and look at who stops it. Under a debugger or strace: let it go on, or detach. "
-        "To slow a process down without stopping it: a lower priority (nice) or a CPU quota."
+        "Continue it with kill -CONT PID, and find out what stops it. Under a debugger or strace: continue it, or detach. "
+        "To slow a process down without stopping it, use a lower priority (nice) or a CPU quota."
     ),
     outranks=VICTIMS,
     references=(
@@ -67,19 +67,19 @@ _SUMMARY = Template("{process} is stopped{again}{by}")
 _AGAIN = Template(" again and again ({share:.0%} of the time)")
 _BY_TRACER = Template(" by its tracer, {program} ({pid})")
 _BY_TERMINAL = Template(" by its terminal")
-_FOUND = Template("{found} of {all} looks{over} found {process} stopped{used}")
-_OVER = Template(" over {window:g} s")
+_FOUND = Template("{found} of {all:n observation}{over} found {process} stopped{used}")
+_OVER = Template(" over {window:.1f} s")
 _USED = Template("; it used {cpu:.1%} of a core")
-_ON_PURPOSE = Template("nobody is known to wait for it, and others go on: it may be kept so on purpose")
-_LET_GO = Template("Let process {tracer} continue it or detach: it traces PID {pid}.")
+_ON_PURPOSE = Template("nothing is known to wait for it, and others go on: it may be stopped on purpose")
+_LET_GO = Template("Let process {tracer}, which traces PID {pid}, continue it or detach.")
 _FOREGROUND = Template(
     "Bring PID {pid} to the foreground (fg), or start it with `< /dev/null` and its output in a file."
 )
-_CONTINUE = Template("`kill -CONT {pid}` lets it go on, and {then}")
-_EVERY_WAY_OUT = Template("see {places}: is SIGCONT sent on every way out of there?")
-_WHO_STOPS_IT = Template("look at who stops it.")
-_PLACE = Template("{file}:{line}")
-_STATE = Template("the state of the process: a core does not say that it was stopped")
+_CONTINUE = Template("Continue it with `kill -CONT {pid}`, and {then}")
+_EVERY_WAY_OUT = Template("check {places}: is SIGCONT sent on every way out of there?")
+_WHO_STOPS_IT = Template("find out what stops it.")
+_PLACE = Template("{file}{line:+:@}")
+_STATE = Template("the state of the process: a core file does not say whether it was stopped")
 _NONE_STOPPED = Template("no process was seen stopped by a signal, its terminal or a debugger")
 
 
@@ -156,5 +156,5 @@ def _remedy(process: Process, lines: Tuple[Culprit, ...]) -> Text:
         return _LET_GO(tracer=process.tracer, pid=process.pid)
     if process.stopped_by in TERMINAL:
         return _FOREGROUND(pid=process.pid)
-    places = tuple(_PLACE(file=line.file.rsplit("/", 1)[-1], line=str(line.line)) for line in lines[:3])
+    places = tuple(_PLACE(file=line.file.rsplit("/", 1)[-1], line=line.line) for line in lines[:3])
     return _CONTINUE(pid=process.pid, then=_EVERY_WAY_OUT(places=places) if places else _WHO_STOPS_IT())

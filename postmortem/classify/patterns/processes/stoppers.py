@@ -27,23 +27,23 @@ _CALLS = ("kill", "tkill", "tgkill")
 TERMINAL = (21, 22)
 #: Signal numbers of Linux on every architecture that Python supports except MIPS.
 _SIGNALS = {
-    19: Template("SIGSTOP, which no process can refuse"),
+    19: Template("SIGSTOP, which no process can catch or ignore"),
     20: Template("SIGTSTP, which Ctrl-Z sends"),
     21: Template("SIGTTIN, which the kernel sends to a background job that reads its terminal"),
     22: Template("SIGTTOU, which the kernel sends to a background job that changes its terminal, or writes to it"),
 }
 
 _STOPPED_BY = Template("the signal that stopped it is {signal}")
-_OTHER_SIGNAL = Template("signal {number}, of which nothing is known")
-_BY_ITSELF = Template("it was stopped in its own call of kill at {frame}")
+_OTHER_SIGNAL = Template("number {number}")
+_BY_ITSELF = Template("it was stopped during its own call of kill at {frame}")
 _SENDS = Template(
-    "{whose} code, {process}, sends such a signal at {frames}; who really sent it the kernel does not tell"
+    "{whose} code, in {process}, sends such a signal at {frames}; the kernel does not report the actual sender"
 )
 _ITS_OWN, _ITS_PARENTS, _ANOTHERS = Template("its own"), Template("its parent's"), Template("another process's")
-_UNTOLD = Template("who sent the signal the kernel does not tell")
-_TRACES = Template("the kernel says that {process} traces it")
+_UNTOLD = Template("the kernel does not report who sent the signal")
+_TRACES = Template("the kernel reports that {process} traces it")
 _TRACER = Template("{program} (PID {pid})")
-_OUTSIDE = Template("a process outside of the tree")
+_OUTSIDE = Template("a process outside the tree")
 
 
 def sends(thread: Thread) -> bool:

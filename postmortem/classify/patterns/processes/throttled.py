@@ -29,11 +29,11 @@ PATTERN = Pattern(
     explanation=(
         "A container or a service may be given a share of the CPUs: so many milliseconds in each period, usually of 100 ms. "
         "When they are used up, the kernel lets none of its threads run until the next period begins. The program is not "
-        "stuck: it is slowed down, by as much as it wants more than it may have."
+        "stuck, but slowed down: the more CPU it wants beyond the quota, the slower it is."
     ),
     remedy=(
-        "Raise the quota (docker --cpus, resources.limits.cpu, CPUQuota=), or want less: as many threads and workers as the "
-        "quota has CPUs, not as the machine has."
+        "Raise the quota (docker --cpus, resources.limits.cpu, CPUQuota=), or use less: start as many threads and workers as "
+        "the quota has CPUs, not as many as the machine has."
     ),
     needs=("window",),
     outranks=(
@@ -59,7 +59,7 @@ WANTS = 0.2
 STABLE, _CALLERS = 0.9, 3  # share of a thread's samples; number of lines
 
 _SUMMARY = Template(
-    "{process} is held back: the CPU quota of {quota:g} of its control group was used up in {throttled:.0%} of the periods"
+    "{process} is slowed down: the quota of {quota:g} CPUs of its control group was used up in {throttled:.0%} of the periods"
     "{frames:+; it computes at @}"
 )
 _USED_UP = Template(
@@ -67,14 +67,14 @@ _USED_UP = Template(
 )
 _LOST = Template("; its threads were held back for {seconds:.2f} s in all")
 _WAITED = Template(
-    "{processes} used {got:.2f} cores, and had to wait to run for {lacked:.2f} more: {share:.0%} of what was wanted"
+    "{processes} used {got:.2f} cores ({share:.0%} of what was wanted), and waited for {lacked:.2f} more while ready to run"
 )
 _WANTED = Template("{count:n thread} of {process} wanted to run: {threads}")
-_SLOWED = Template("that is not where most of the time goes: it is slowed down, not held up")
+_SLOWED = Template("this is not where most of the time goes: the program is slowed down, not stuck")
 _RAISE = Template(
     "Raise the quota of {group} ({quota:g} CPUs{machine:+, while os.cpu_count() may say @}): docker --cpus, "
-    "resources.limits.cpu, CPUQuota=; or start no more threads and workers than it has CPUs, and allow the work the time that "
-    "it needs."
+    "resources.limits.cpu, CPUQuota=; or start no more threads and workers than it has CPUs, and allow for the time that the "
+    "work needs."
 )
 _NOT_USED_UP = Template("the quota of {quota:g} CPUs of {group} was not used up")
 _WINDOW = Template("an observation window: how often the CPU quota was used up")

@@ -76,7 +76,9 @@ def test_of_a_loop_that_tells_nothing_nearly_all_samples_are_inside(inside: int,
     known = blocked(unknown, ((inside, STEP), (100 - inside, SELECT)))
     assert found(known).get("blocking-call-in-coroutine") == expected
     ruled = {r.pattern: r.because for r in classify(known).ruled_out}
-    assert ("comes back from its callbacks" in ruled.get("blocking-call-in-coroutine", "")) == (expected is None)
+    assert ("the callbacks of the loop of T-1 (1) return" in ruled.get("blocking-call-in-coroutine", "")) == (
+        expected is None
+    )
 
 
 def because(known: Evidence) -> str:
@@ -86,7 +88,7 @@ def because(known: Evidence) -> str:
 
 def test_a_loop_that_turns_is_not_kept() -> None:
     """It began a turn during the window; or its turn is long, of many callbacks."""
-    assert "turned during the window" in because(blocked(changed(KEPT, turned=True, callback_lasts_s=None)))
+    assert "began another turn during the window" in because(blocked(changed(KEPT, turned=True, callback_lasts_s=None)))
     assert "from callback to callback" in because(blocked(changed(KEPT, callback_lasts_s=None)))
 
 
@@ -133,7 +135,7 @@ def test_a_script_that_is_one_coroutine_keeps_nobody() -> None:
 def test_how_long_the_call_lasts_is_told() -> None:
     """When it was the same call in C at the window's beginning."""
     report = classify(blocked(calling=Calling("_socket.socket.recv", lasts_s=2.0))).findings[0]
-    assert "the same call of _socket.socket.recv since 2.0 s" in " ".join(report.evidence)
+    assert "the same call of _socket.socket.recv for 2.0 s" in " ".join(report.evidence)
 
 
 def test_no_loop_no_callback() -> None:

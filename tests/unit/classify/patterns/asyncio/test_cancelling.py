@@ -54,7 +54,7 @@ def test_a_cancelled_scope_that_a_task_does_not_leave() -> None:
     """Named are the lines at which it stays, then anyio's; the remedy is a deadline for what is shielded."""
     report = classify(spinning()).findings[0]
     assert (report.pattern, report.confidence) == ("busy-event-loop", "likely")
-    assert lines(spinning()) == [20, 32, 488] and "1 task stays in it" in report.summary
+    assert lines(spinning()) == [20, 32, 488] and "1 task has not left it" in report.summary
     assert "deadline" in report.remedy
 
 

@@ -155,7 +155,7 @@ def test_an_executor_full_of_look_ups() -> None:
     """Nobody else's job is taken: even a server hangs. The line is the one that awaits the name."""
     known = evidence(filled(4, listening=(80,)))
     assert (verdict(known), found(known)["dns-wait"], lines(known)) == ("dns-wait", "likely", [7])
-    assert "1 other thread waits likewise" in classify(known).findings[0].evidence[-1]
+    assert "1 other thread waits in the same way" in classify(known).findings[0].evidence[-1]
 
 
 def test_one_slow_name_of_a_server_is_only_possible() -> None:

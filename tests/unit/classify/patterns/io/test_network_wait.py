@@ -70,7 +70,7 @@ def test_many_who_wait_for_the_same_peer_are_one_finding() -> None:
     elsewhere = thread(5, (*stack("socket.readinto"), frame("poll", 77)), wait=SOCKET)
     answers = classify(evidence(process([*client, elsewhere], resources=(socket(accepted=False),)))).findings
     assert [(f.confidence, len(f.culprits)) for f in answers] == [("likely", 1), ("possible", 1)]
-    assert "2 other threads wait likewise" in answers[0].summary and "T-3" in answers[0].summary
+    assert "2 other threads wait in the same way" in answers[0].summary and "T-3" in answers[0].summary
 
 
 def client_loop(*others: Thread, **peer: object) -> Process:

@@ -36,7 +36,7 @@ def test_a_chain_is_no_cycle() -> None:
     holder = thread(2, [frame("work")], holds=(held("lock-1"),))
     diagnosis = classify(evidence(process([thread(1), holder, *queue], resources=(lock("lock-1", 2, (3, 4)),))))
     assert "lock-order-deadlock" not in {f.pattern for f in diagnosis.findings}
-    assert any(r.pattern == "lock-order-deadlock" and "no circle of locks" in r.because for r in diagnosis.ruled_out)
+    assert any(r.pattern == "lock-order-deadlock" and "no cycle of locks" in r.because for r in diagnosis.ruled_out)
 
 
 def test_a_cycle_through_a_join() -> None:

@@ -46,7 +46,7 @@ def test_the_rank_that_went_another_way_leads() -> None:
     )
     report = next(f for f in classify(known).findings if f.pattern == "collective-mismatch")
     assert report.confidence == "likely" and [c.line for c in report.culprits] == [40, 50, 38]
-    assert "1 in barrier and 2 in all_reduce" in report.summary and len(report.victims) == 3
+    assert "1 waits in barrier and 2 wait in all_reduce" in report.summary and len(report.victims) == 3
     assert "service.py:38" in " ".join(report.evidence)
 
 

@@ -99,7 +99,7 @@ def test_many_are_one_finding() -> None:
     top = parent(Wait("sleep", "clock_nanosleep"), stops=(frame("limit", 4),))
     only = [f for f in classify(evidence(top, *several)).findings if f.pattern == "stopped"]
     assert [f.confidence for f in only] == ["proven"]
-    assert "2 other processes are likewise" in only[0].evidence[-1]
+    assert "2 other processes are in the same state" in only[0].evidence[-1]
 
 
 def test_what_a_stopped_process_waits_for_is_where_it_was_held() -> None:
