@@ -25,8 +25,8 @@ _TASK = Template("task {name}")
 
 
 def task(one: Task) -> Text:
-    """Return "task NAME"."""
-    return _TASK(name=str(one.name))
+    """Return "task NAME"; a task without a name is called by its id."""
+    return _TASK(name=one.name or one.id)
 
 
 _PROCESS = Template("{program} (PID {pid})")

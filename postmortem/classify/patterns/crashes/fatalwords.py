@@ -94,7 +94,7 @@ _TABLE: Tuple[Tuple[str, Template, Template], ...] = (
      Template("a lock inside the interpreter was released by somebody that did not have it, or could not be used"),
      Template("Look for native code that releases locks twice, or that forks with other threads running.")),
     # Objects/unicodeobject.c
-    (r"intern",
+    (r"(?<![a-z])intern(ed|ing)?(?![a-z])",
      Template("the interpreter's table of texts was damaged"),
      Template("Look for native code that changes texts in place, or frees them too often.")),
 )  # fmt: skip

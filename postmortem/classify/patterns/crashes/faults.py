@@ -103,7 +103,8 @@ def address_of(found: Crashed) -> Text:
 
 def _is_trap(instruction: Optional[str]) -> bool:
     """Return whether an instruction is one that compilers emit where code must not continue."""
-    return bool(instruction and instruction.split()[0] in ("ud2", "ud2a", "ud1", "int3", "ud0"))
+    words = (instruction or "").split()
+    return bool(words) and words[0] in ("ud2", "ud2a", "ud1", "int3", "ud0")
 
 
 def _kind(found: Crashed) -> Optional[Text]:

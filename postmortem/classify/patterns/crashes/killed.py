@@ -140,7 +140,7 @@ def _looked_at(view: View, found: Crashed, main: Optional[Thread]) -> List[Threa
     picked = found.thread if found.crash.code_name == "SI_TKILL" else None
     chosen = [t for t in (picked, main) if t is not None]
     awaited = [t for t in found.process.threads if t is not main and main in view.waits_on(found.process, t.tid)]
-    return list(dict.fromkeys([*chosen, *awaited[:3]]))
+    return list({t.tid: t for t in (*chosen, *awaited[:3])}.values())
 
 
 def _lines(view: View, found: Crashed, thread: Thread) -> Iterator[Culprit]:

@@ -60,7 +60,7 @@ _CPU = Template("{cpu:.2f} cores of CPU used over {seconds:.1f} s")
 _TASKS_POLL = Template("{count:n task} {count:v poll} at {frame}, giving the loop a turn (sleep(0)) each time")
 _THREADS_POLL = Template("{count:n thread} {count:v poll} at {frame}, giving the GIL away (sleep(0)) each time")
 _WAIT_INSTEAD = Template(
-    "At {file}:{line}, wait for the event instead of asking again after sleep(0): a queue's blocking or awaitable get(), an "
+    "At {file}{line:+:@}, wait for the event instead of asking again after sleep(0): a queue's blocking or awaitable get(), an "
     "Event, or at least a sleep of a millisecond. If the file belongs to a library, upgrade it. Pinning the program to one "
     "core (taskset) only hides the cause."
 )
@@ -145,7 +145,7 @@ def _polls(poller: Poller) -> Text:
 
 def _remedy(found: List[Poller]) -> Text:
     frame = found[0].frame
-    return _WAIT_INSTEAD(file=frame.file, line=str(frame.line))
+    return _WAIT_INSTEAD(file=frame.file, line=frame.line)
 
 
 def _victims(view: View, process: Process, found: List[Poller]) -> List[Thread]:

@@ -144,7 +144,8 @@ def _match(view: View, process: Process, thread: Thread, looks: Looks) -> Match:
 
 def _most_seen(thread: Thread) -> Said:
     """Return the system call of a thread in most observations."""
-    return max(thread.counters.syscalls, key=lambda n: _count(thread, n)) if thread.counters else _A_CALL()
+    calls = thread.counters.syscalls if thread.counters is not None else {}
+    return max(calls, key=lambda n: _count(thread, n)) if calls else _A_CALL()
 
 
 def _count(thread: Thread, name: str) -> int:

@@ -29,7 +29,7 @@ from postmortem.report.phrases.wording import Wording
 from postmortem.waitgraph import Places
 
 from .....support.diagnosed import classify
-from .....support.make import evidence, frame, process, thread, two_locks, verdict
+from .....support.make import counted, evidence, frame, process, thread, two_locks, verdict
 
 LIBC, PYTHON, UNITS = "/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin/python3.12", "/app/_units.so"
 HANDLER = NativeFrame("<signal handler called>", LIBC, 9)
@@ -108,6 +108,12 @@ def test_each_kind_of_fault_has_its_own_words(known: Any, words: str, remedy: st
     """What the address and the signal say, and what is to be done about it."""
     found = first(fault(**known))
     assert found.pattern == "native-crash" and words in found.summary and remedy in found.remedy
+
+
+def test_an_instruction_that_could_not_be_read() -> None:
+    """A blank one is no trap."""
+    found = first(fault(signal=signal.SIGILL, code_name="ILL_ILLOPN", address=None, instruction=" "))
+    assert found.pattern == "native-crash" and "does not have" in found.summary
 
 
 def test_a_pointer_that_ctypes_has_cut() -> None:
@@ -280,6 +286,12 @@ def test_what_the_last_words_mean(function: Optional[str], message: str, words: 
     assert meaning(None, "the moon is full") is None
 
 
+def test_internal_is_not_interned() -> None:
+    """A message about something internal is not about the table of interned strings."""
+    assert meaning(None, "an internal error of the extension") is None
+    assert meaning("unicode_dealloc", "Inconsistent interned string state.") is not None
+
+
 def test_a_stack_overflow_that_the_interpreter_reports() -> None:
     """3.14 measures the stack: both are true."""
     told = {
@@ -318,6 +330,12 @@ def test_a_watchdog_thread_of_its_own() -> None:
     assert kind_of(own) == "inside" and "watchdog" in first(own).summary
     assert (first(own).pattern, first(own).confidence) == ("killed", "proven")
     assert first(sent(sender_pid=1)).confidence == "likely"
+
+
+def test_a_kill_during_a_window() -> None:
+    """A thread with counters is a culprit like any other, once."""
+    known = sent(thread_counters=counted({"S": 16}, {"read": 16}), code_name="SI_TKILL")
+    assert (first(known).pattern, first(known).culprits[0].line) == ("killed", 7)
 
 
 def test_an_alarm_that_aborts() -> None:
