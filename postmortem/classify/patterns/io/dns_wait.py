@@ -33,7 +33,7 @@ PATTERN = Pattern(
     id="dns-wait",
     title="waits for a host name to be resolved",
     explanation=(
-        "Before a program can connect to a host name, it asks a name server for the address. That server does not answer, and the "
+        "Before a program can connect to a host, it asks a name server for the address. That server does not answer, and the "
         "system's resolver, which asks again and again, gives up only after half a minute or so. A timeout that the program "
         "has set for its connection starts only after that."
     ),

@@ -30,8 +30,8 @@ PATTERN = Pattern(
     title="waits for a lock on a file that another process holds",
     explanation="The kernel grants the lock to one process at a time, and the one that holds it does not release it.",
     remedy=(
-        "Find out what the holder does, and hold the lock for as short a time as possible; request it with LOCK_NB in a loop with "
-        "a time limit, and log which process it waits for."
+        "Find out what the holder does, and hold the lock for as short a time as possible; request it with LOCK_NB in a loop "
+        "with a time limit, and log which process it waits for."
     ),
     outranks=("child-wait", "sleeping"),
     references=(

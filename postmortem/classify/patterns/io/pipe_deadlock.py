@@ -31,8 +31,8 @@ PATTERN = Pattern(
     id="pipe-deadlock",
     title="two sides of a pipe or socket wait for each other",
     explanation=(
-        "A pipe holds a limited number of bytes: a writer waits while it is full, and a reader while it is empty. Here the process "
-        "on the other side waits, too: for the writer to end, for other output of it, or itself for a message."
+        "A pipe holds a limited number of bytes: a writer waits while it is full, and a reader while it is empty. Here the "
+        "process on the other side waits, too: for the writer to end, for other output of it, or itself for a message."
     ),
     remedy=(
         "Read the output while waiting: Popen.communicate() or subprocess.run(capture_output=True); otherwise a thread for each "

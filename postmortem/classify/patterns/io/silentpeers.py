@@ -20,7 +20,7 @@ _MOST = 64
 _NAMED = 3
 
 _REMEDY = Template(
-    "Define which side sends first, and document it with the protocol: if every side reads before it writes, none of them starts. "
+    "Define which side sends first, and document it with the protocol: if every side reads before it writes, none starts. "
     "Give each receive a time limit (Connection.poll(timeout), socket.settimeout), so that a peer that also waits is noticed."
 )
 _SUMMARY = Template("{readers}{more} each wait to read what another one of them would send: none of them sends first")

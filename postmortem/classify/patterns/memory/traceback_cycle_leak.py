@@ -58,7 +58,8 @@ _SIZE = Template("the variables of these frames keep at least {size:.1f} MB aliv
 _MOST = Template("; largest share: {variable}")
 _REACHED = Template("they are reached through {keepers}")
 _CYCLIC = Template(
-    "{count} of them {count:v is|are} in a reference cycle: a variable of {count:v its|their} own traceback refers to {count:v it|them}"
+    "{count} of them {count:v is|are} in a reference cycle: a variable of {count:v its|their} own traceback refers to "
+    "{count:v it|them}"
 )
 _UNREACHED = Template(
     "no variable that was examined leads to them: they are kept by a reference cycle, or by something that was not examined"
