@@ -4,7 +4,7 @@
 corruption"), or of Python's debug allocator ("bad trailing pad byte").
 
 **Easily mistaken for** `native-crash`: the same damage, if it causes a fault before the allocator detects it; the program's
-own call of abort().
+own call of `abort()`.
 
 **Why it crashes.** Native code wrote beyond a block, freed one twice, or freed what was never allocated. The allocator keeps
 its records beside the blocks and detects the damage only when it reads them: often long after, and in a call that is not at

@@ -135,7 +135,7 @@ def _match(view: View, found: Crashed, said: bool) -> Match:
 
 
 def _repeats(turn: Turn) -> Text:
-    """Return ": PARSE → PARSE_LIST again and again, 900 times"."""
+    """Return ": PARSE → PARSE_LIST, repeated 900 times"."""
     module = _OF_MODULE(name=turn.module.rsplit("/", 1)[-1]) if turn.module else None
     return _REPEATS(names=tuple(dict.fromkeys(turn.names)), module=module, times=turn.times)
 

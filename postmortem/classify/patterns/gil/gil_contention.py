@@ -54,7 +54,7 @@ _HANDOFFS = Template(
 )
 _WAITED = Template("{count:n thread} {count:v was|were} waiting for the GIL at the moment of capture")
 _QUEUES = Template("{thread} has little to compute, but has to queue for the GIL behind them")
-_NO_WINDOW = Template("an observation window: who used the CPU while others waited for the GIL")
+_NO_WINDOW = Template("an observation window: which threads used the CPU while others waited for the GIL")
 _NO_FREE_CORE = Template("a machine with a free core: {count:n thread} had to wait for the CPU itself")
 _GIL_FREE = Template("the GIL of process {pid} was free at the moment of capture, and no thread waited for it")
 _NOT_ONE_CORE = Template("the busy threads of process {pid} use {total:.2f} cores together, not one")

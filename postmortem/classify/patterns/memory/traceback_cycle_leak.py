@@ -1,4 +1,4 @@
-"""Exceptions are kept alive, with their frames and all variables of these.
+"""Exceptions are kept alive, with their frames and all variables in them.
 
 **What it looks like.** Memory holds dozens of exceptions, or a few that are large, beyond those that are being handled. Each
 has a traceback, the traceback has frames, and the frames have variables with megabytes in them.
@@ -32,7 +32,7 @@ PATTERN = Pattern(
         "as the exception is kept somewhere, or refers to itself through one of these variables, none of that memory is freed."
     ),
     remedy=(
-        "Keep the text of the error in place of the exception (traceback.format_exception), or drop what it keeps alive: "
+        "Keep the text of the error instead of the exception (traceback.format_exception), or drop what it keeps alive: "
         "exc.with_traceback(None), traceback.clear_frames(exc.__traceback__); delete variables that refer to the exception "
         "before the function ends."
     ),
