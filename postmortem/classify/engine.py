@@ -33,8 +33,8 @@ _RULED_OUT = 3
 _MOST_MATCHES = 300
 #: Most victims of all findings together, the leading findings' first; and least number kept for each finding.
 _MOST_VICTIMS, _FEW_VICTIMS = 20_000, 20
-_MORE = Template("{count} more suffer from it")
-_LIKEWISE = Template("likewise {count} times more")
+_MORE = Template("{count} more {count:v is|are} affected by it")
+_LIKEWISE = Template("{count} more like these")
 
 
 @dataclass(frozen=True)

@@ -35,17 +35,17 @@ class Fixed(NamedTuple):
 TABLE = (
     Fixed(
         ("future-never-resolved", "pool-exhausted"), "aiohttp/connector.py", ("connect",), "aiohttp", "3.10.11",
-        "no longer loses a free connection when whoever it was offered to is cancelled",
+        "no longer loses a free connection when the waiter that it was offered to is cancelled",
         "https://github.com/aio-libs/aiohttp/issues/9670",
     ),
     Fixed(
         ("orphaned-lock", "future-never-resolved", "async-deadlock"), "anyio/_core/_synchronization.py", ("acquire",),
-        "anyio", "3.5.0", "gives a lock back when the task that takes it is cancelled in that moment",
+        "anyio", "3.5.0", "releases a lock when the task that acquires it is cancelled at that moment",
         "https://github.com/agronholm/anyio/issues/398",
     ),
     Fixed(
         ("executor-self-deadlock",), "asgiref/sync.py", (), "asgiref", "3.4.0",
-        "raises an error where sync_to_async is called from within itself, instead of waiting for ever",
+        "raises an error where sync_to_async is called from within itself, instead of waiting forever",
         "https://github.com/django/asgiref/issues/249",
     ),
     Fixed(
@@ -59,7 +59,7 @@ TABLE = (
     ),
     Fixed(
         ("finalizer-deadlock", "self-deadlock"), "prometheus_client/gc_collector.py", (), "prometheus_client", "0.6.0",
-        "has this deadlock of its metrics about the garbage collector mended",
+        "no longer has this deadlock in its metrics about the garbage collector",
         "https://github.com/prometheus/client_python/pull/371",
     ),
     Fixed(
@@ -69,7 +69,7 @@ TABLE = (
     ),
     Fixed(
         ("lock-contention", "lock-order-deadlock"), "functools.py", ("__get__",), "Python", "3.12",
-        "has no lock in functools.cached_property any more, which all instances of the class shared",
+        "no longer has the lock in functools.cached_property that all instances of the class shared",
         "https://docs.python.org/3/library/functools.html#functools.cached_property",
     ),
     Fixed(
@@ -79,16 +79,16 @@ TABLE = (
     ),
     Fixed(
         ("gil-thrash", "busy-event-loop", "gil-contention"), "starlette/testclient.py", ("_asgi_receive",), "starlette",
-        "0.38.0", "waits for the message, where it asked again and again after sleep(0)",
+        "0.38.0", "waits for the message instead of polling for it with sleep(0)",
         "https://github.com/encode/starlette/pull/2597",
     ),
     Fixed(
         ("pool-exhausted", "missed-wakeup"), "urllib3/connectionpool.py", ("urlopen",), "urllib3", "1.22",
-        "gives a connection back before it retries or follows a redirect", "https://github.com/urllib3/urllib3/issues/1167",
+        "returns a connection before it retries or follows a redirect", "https://github.com/urllib3/urllib3/issues/1167",
     ),
     Fixed(
         ("import-deadlock", "lock-order-deadlock"), "wrapt/importer.py", (), "wrapt", "1.15.0",
-        "no longer deadlocks when a hook that follows an import, and another thread, import something",
+        "no longer deadlocks when a post-import hook and another thread both import something",
         "https://wrapt.readthedocs.io/en/latest/changes.html#version-1-15-0",
     ),
 )  # fmt: skip

@@ -59,4 +59,4 @@ def test_what_is_ruled_out_again_and_again_is_said_a_few_times() -> None:
     known = evidence(process([thread(100 + n, [frame("run", n + 1)]) for n in range(40)], pools=pools))
     ruled = [r.because for r in classify(known).ruled_out if r.pattern == "executor-self-deadlock"]
     assert len(ruled) == 4 and len(set(ruled)) == 4
-    assert ruled[-1] == "likewise 37 times more"
+    assert ruled[-1] == "37 more like these"

@@ -113,7 +113,7 @@ def test_findings_name_a_bounded_number_of_victims() -> None:
     """Where everybody waits for everybody the first findings have all of theirs, the others the first few, and say so."""
     found = classify(locked(320)).findings
     assert len(found) >= 300
-    cut = ["more suffer from it" in "\n".join(finding.evidence) for finding in found]
+    cut = ["more are affected by it" in "\n".join(finding.evidence) for finding in found]
     assert not cut[0]
     assert any(cut)
     assert sum(len(finding.victims) for finding in found) <= 20_000 + 20 * len(found)

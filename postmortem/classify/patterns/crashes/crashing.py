@@ -53,15 +53,15 @@ _LEAVING = re.compile(
 _THREAD_UNKNOWN = Template("thread ?")
 _CODE = Template(" ({code})")
 _PLACE = Template("{function} of {module}")
-_IN_NO_FILE = Template("code that lies in no file")
+_IN_NO_FILE = Template("code that belongs to no file")
 _LED_THERE = Template("native code that led there: {calls}")
 _WHICH_MEANS = Template("which means that {meaning}")
 _COLLECTED = Template(
-    "it was collecting garbage: the collector visits every object, so the line is where the damage was met, and seldom where "
+    "it was collecting garbage: the collector visits every object, so the line is where the damage was found, and seldom where "
     "it was done"
 )
-_RETURNED = Template("a function that this line called was returning, and gave back what its variables held")
-_WITHOUT_GIL = Template("it ran code of the interpreter without holding the GIL, which is for those alone that hold it")
+_RETURNED = Template("a function that this line called was returning, and was releasing its variables")
+_WITHOUT_GIL = Template("it ran code of the interpreter without holding the GIL, which that code requires")
 
 
 class Crashed(NamedTuple):

@@ -28,13 +28,13 @@ PATTERN = Pattern(
     id="fatal-python-error",
     title="the interpreter gave up: a fatal Python error",
     explanation=(
-        "The interpreter found itself in a state that it cannot go on from and cannot report as an exception, and ended the "
-        "process on purpose. Python code alone seldom gets there: mostly native code (an extension, ctypes, a program that "
-        "embeds Python) has broken a rule of Python's C API, and the function named here is the one that noticed."
+        "The interpreter reached a state in which it cannot continue and which it cannot report as an exception, and ended the "
+        "process on purpose. Python code alone seldom causes that: mostly native code (an extension, ctypes, a program that "
+        "embeds Python) has broken a rule of Python's C API, and the function named here is the one that detected it."
     ),
     remedy=(
-        "Look up the message in the interpreter's sources: it names the function that noticed and the rule. Check the "
-        "native code that the line named here calls."
+        "Look up the message in the interpreter's sources: it names the function that detected the error, and the rule. Check "
+        "the native code that the line named here calls."
     ),
     needs=("cores",),
     outranks=(*ANYTHING, "stack-overflow", "native-crash", "killed"),
@@ -47,18 +47,20 @@ PATTERN = Pattern(
 _SUMMARY = Template("the interpreter gave up in {thread}{at}{meaning}{message}")
 _MEANING = Template(": {meaning}")
 _IN_BRACKETS = Template(" ({message})")
-_UNREAD = Template(", its message could not be read")
+_UNREAD = Template("; its message could not be read")
 _MESSAGE = Template('"Fatal Python error: {function}{message}"')
 _IN_FUNCTION = Template("{name}: ")
-_SAID = Template("it said: {message}{basis}")
-_BY_ITS_STACK = Template(" (found by the texts that its stack points to)")
-_CALLED_ABORT = Template("the interpreter called abort(), and no Python code had asked for it; stderr has the message")
-_BELOW_ABORT = Template(
-    "its function for fatal errors stands below abort() on the thread's stack; stderr has the message"
+_SAID = Template("it reported: {message}{basis}")
+_BY_ITS_STACK = Template(" (found among the strings that its stack points to)")
+_CALLED_ABORT = Template(
+    "the interpreter called abort(), and no Python code had requested that; stderr has the message"
 )
+_BELOW_ABORT = Template("its function for fatal errors is below abort() on the thread's stack; stderr has the message")
 _HELD_GIL = Template("{thread} held the GIL")
 _HELD_NO_GIL = Template("{thread} did not hold the GIL")
-_NO_PYTHON = Template("{thread} has no Python frame: it was started by native code, or its state was being taken down")
+_NO_PYTHON = Template(
+    "{thread} has no Python frame: it was started by native code, or its thread state was being deleted"
+)
 _DEEP = Template("its stack has {depth} Python frames: {names: → }, {times} times")
 
 

@@ -25,7 +25,7 @@ _GIL = Template(
 )
 _REFCOUNT = Template(
     "Look for a Py_DECREF too many, or a Py_INCREF that is missing, in native code (and in ctypes' py_object): "
-    "borrowed references are not yours to give back."
+    "borrowed references must not be released."
 )
 _STATES = Template(
     "Pair the calls that save and restore a thread state (PyEval_SaveThread and PyEval_RestoreThread, "
@@ -35,7 +35,7 @@ _STATES = Template(
 _TABLE: Tuple[Tuple[str, Template, Template], ...] = (
     # Objects/obmalloc.c, _PyMem_DebugCheckGIL
     (r"memory allocator called without holding the GIL",
-     Template("memory of Python's was asked for by a thread that did not hold the GIL"),
+     Template("a thread that did not hold the GIL requested memory from Python's allocator"),
      _GIL),
     # Python/pystate.c, ensure_tstate_not_NULL, PyThreadState_Get ("no current thread" in 3.8); Python/ceval.c
     (r"must be called with (the GIL held|an active thread state)|no current thread|Python API called without"
@@ -49,7 +49,7 @@ _TABLE: Tuple[Tuple[str, Template, Template], ...] = (
      _STATES),
     # Python/pystate.c: PyGILState_Release, tstate_delete_common
     (r"auto-releasing thread-state|must be current when releasing|still current|This thread state|invalid tstate",
-     Template("a thread state was given back by a thread that did not have it"),
+     Template("a thread state was released by a thread that did not hold it"),
      _STATES),
     # Python/pylifecycle.c: Py_EndInterpreter; Python/pystate.c: PyInterpreterState_Delete
     (r"not the last thread|thread is not current|thread still has a frame|remaining (threads|subinterpreters)",
@@ -57,46 +57,46 @@ _TABLE: Tuple[Tuple[str, Template, Template], ...] = (
      Template("Join the threads of a sub-interpreter before it is ended.")),
     # Objects/object.c none_dealloc ("deallocating None"), boolobject.c, longobject.c: up to 3.11; later for debug builds
     (r"deallocating (None|True|False|NotImplemented|Ellipsis|small int|immortal)|none_dealloc|immortal",
-     Template("an object that lives for ever was given back more often than it was taken"),
+     Template("an object that must never be freed was released more often than it was acquired"),
      _REFCOUNT),
     # Include/object.h, _Py_NegativeRefcount; Objects/object.c, _PyObject_AssertFailed
     (r"negative ref ?count|_PyObject_AssertFailed|refcnt",
-     Template("an object was given back more often than it was taken"),
+     Template("an object was released more often than it was acquired"),
      _REFCOUNT),
     # Modules/gcmodule.c, Objects/object.c: PyObject_GC_Track
     (r"already tracked|not tracked|object is .*tracked",
-     Template("native code told the garbage collector twice of one object"),
+     Template("native code registered one object twice with the garbage collector"),
      Template("Call PyObject_GC_Track once for each object, after its fields are set.")),
     # Objects/call.c, _Py_CheckFunctionResult, and its like for slots: fatal in debug builds
     (r"without setting an exception|with an (error|exception) set|returned NULL|returned a result with",
-     Template("a native function failed without an exception, or gave a result together with one"),
+     Template("a native function failed without an exception, or returned a result together with one"),
      Template("Let the native function return NULL if, and only if, it has set an exception.")),
     # Python/ceval.c, _Py_CheckRecursiveCall: 3.8 to 3.11 (fifty calls above the limit while RecursionError is handled), 3.12
     (r"Cannot recover from (Python )?stack overflow",
-     Template("the recursion limit was passed, RecursionError was caught, and the code that caught it went on to recurse: fifty "
-              "calls beyond the limit the interpreter gives up"),
-     Template("Do not catch RecursionError (nor with `except Exception` or a bare `except`) inside of the recursion; end the "
+     Template("the recursion limit was exceeded, RecursionError was caught, and the code that caught it continued to recurse: "
+              "fifty calls beyond the limit the interpreter gives up"),
+     Template("Do not catch RecursionError inside the recursion, nor use `except Exception` or a bare `except` there; end the "
               "recursion, or walk the data in a loop.")),
     # Python/ceval.c, 3.14: the stack itself is nearly used up
     (r"Unrecoverable stack overflow",
-     Template("the recursion went on when the thread's stack was used up, but for a last reserve"),
+     Template("the recursion continued when the thread's stack was used up except for a last reserve"),
      Template("End the recursion: walk the data in a loop, with a list of what is still to be done.")),
     # Modules/_io/bufferedio.c, _enter_buffered_busy
     (r"could not acquire lock for .* at interpreter shutdown",
-     Template("the interpreter was about to end and wanted to flush a stream whose lock a daemon thread had taken along"),
-     Template("Join threads that print before the program ends, in place of making them daemons.")),
+     Template("the interpreter was shutting down and tried to flush a stream whose lock a daemon thread still held"),
+     Template("Join threads that print before the program ends, instead of making them daemons.")),
     # Python/pylifecycle.c, Python/initconfig.c, Modules/getpath
     (r"^init_|^_PyPathConfig|failed to (get|initialize|import)|unable to|can't initialize|random numbers|Py_Initialize",
-     Template("the interpreter could not start: it did not find its own library, or not in a shape that it can use"),
+     Template("the interpreter could not start: it did not find its own library, or not in a usable form"),
      Template("Look at PYTHONHOME and PYTHONPATH, and at the installation of the interpreter.")),
     # Python/lock.c, Python/thread_pthread.h
     (r"unlocking mutex|PyMUTEX|PyCOND|lock(s)? after fork|mutex",
-     Template("a lock inside the interpreter was released by somebody that did not have it, or could not be used"),
+     Template("a lock inside the interpreter was released by a thread that did not hold it, or could not be used"),
      Template("Look for native code that releases locks twice, or that forks with other threads running.")),
     # Objects/unicodeobject.c
-    (r"intern",
-     Template("the interpreter's table of texts was damaged"),
-     Template("Look for native code that changes texts in place, or frees them too often.")),
+    (r"(?<![a-z])intern(ed|ing)?(?![a-z])",
+     Template("the interpreter's table of interned strings was damaged"),
+     Template("Look for native code that changes strings in place, or frees them too often.")),
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ _NULL = 0x10000
 _FILLED = {
     0xDD: Template("freed memory"),
     0xCD: Template("memory that was never written to"),
-    0xFD: Template("bytes around a block"),
+    0xFD: Template("the bytes around a block"),
 }
 _HALF = 1 << 32
 _TOP = 1 << 64
@@ -28,24 +28,24 @@ _DONE = {
 }
 _NULL_POINTER = Template("a null pointer")
 _NEAR_NULL = Template("a null pointer with an offset")
-_MADE_OF = Template("made of what Python's debug allocator writes into {memory}")
-_NO_POINTER = Template("which no program can have: whatever was read as a pointer is none")
+_MADE_OF = Template("made of the bytes that Python's debug allocator writes into {memory}")
+_NO_POINTER = Template("which no program can have: what was used as a pointer is not one")
 _CUT = Template("which looks like a pointer cut to 32 bits")
 _MAY_NOT = Template("which it may not use")
 _WHY = {
-    "SEGV_MAPERR": Template("where there is no memory"),
+    "SEGV_MAPERR": Template("where no memory is mapped"),
     "SEGV_ACCERR": Template("which may not be used in this way"),
     "BUS_ADRALN": Template("which is not aligned"),
     "BUS_ADRERR": Template(
-        "behind which there is no memory any more: the file that is mapped there ends before, or its disk is full"
+        "which has no memory behind it any more: the file mapped there ends before it, or its disk is full"
     ),
 }
-_NO_ADDRESS = Template("it used an address that no program can have, or data that are not aligned")
+_NO_ADDRESS = Template("it used an address that no program can have, or data that is not aligned")
 _TRAP = Template(
-    "an instruction by which compilers end what must not go on (a failed check, a point never to be reached)"
+    "a trap, an instruction that compilers emit where code must not continue (a failed check, unreachable code)"
 )
 _REFUSED = Template("a filter (seccomp) refuses system call {number}")
-_NOT_DONE = Template("the instruction could not be carried out")
+_NOT_DONE = Template("the instruction could not be executed")
 _OTHERS = {
     "FPE_INTDIV": Template("an integer was divided by zero, or the quotient is too large"),
     "FPE_INTOVF": Template("an integer overflowed"),
@@ -63,25 +63,25 @@ _HOLD_THE_GIL = Template(
     "in place of CDLL."
 )
 _KEEP_THE_CALLBACK = Template(
-    "What was called is no code: a callback of ctypes or cffi whose Python object is gone (keep a reference to it for as long "
+    "What was called is not code: a callback of ctypes or cffi whose Python object is gone (keep a reference to it for as long "
     "as the library may call it), a library that was unloaded, or a function pointer that was overwritten."
 )
 _KEEP_A_REFERENCE = Template(
     "An object was used after it had been freed: look for a missing Py_INCREF, or a borrowed reference that was kept."
 )
 _WRITE_A_NEW_FILE = Template(
-    "Do not cut a file short that others have mapped (write a new one and rename it); check its size before it is used, and "
+    "Do not truncate a file that others have mapped (write a new one and rename it); check its size before it is used, and "
     "the free space of the disk or of /dev/shm."
 )
 _CHECK_THE_DIVISOR = Template(
-    "Check the divisor before the call: native code divides without asking, where Python raises ZeroDivisionError."
+    "Check the divisor before the call: native code divides without checking, where Python raises ZeroDivisionError."
 )
 _INSTALL_ANOTHER = Template(
     "Install a build of the library for this processor: it uses instructions that this one does not have."
 )
 _CHECK_FOR_NULL = Template(
-    "A pointer was NULL: check the line's arguments (a handle that was closed, None where memory is wanted) and whether an "
-    "earlier call failed without anybody asking."
+    "A pointer was NULL: check the line's arguments (a handle that was closed, None where memory is expected) and whether an "
+    "earlier call failed unnoticed."
 )
 
 
@@ -103,7 +103,8 @@ def address_of(found: Crashed) -> Text:
 
 def _is_trap(instruction: Optional[str]) -> bool:
     """Return whether an instruction is one that compilers emit where code must not continue."""
-    return bool(instruction and instruction.split()[0] in ("ud2", "ud2a", "ud1", "int3", "ud0"))
+    words = (instruction or "").split()
+    return bool(words) and words[0] in ("ud2", "ud2a", "ud1", "int3", "ud0")
 
 
 def _kind(found: Crashed) -> Optional[Text]:

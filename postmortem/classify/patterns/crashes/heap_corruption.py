@@ -3,8 +3,8 @@
 **What it looks like.** A core with SIGABRT and a message of the C library's allocator ("free(): invalid pointer", "double free or
 corruption"), or of Python's debug allocator ("bad trailing pad byte").
 
-**Easily mistaken for** `native-crash`: the same damage, if it causes a fault before the allocator detects it; an abort of the
-program's own.
+**Easily mistaken for** `native-crash`: the same damage, if it causes a fault before the allocator detects it; the program's
+own call of `abort()`.
 
 **Why it crashes.** Native code wrote beyond a block, freed one twice, or freed what was never allocated. The allocator keeps
 its records beside the blocks and detects the damage only when it reads them: often long after, and in a call that is not at
@@ -30,13 +30,13 @@ PATTERN = Pattern(
     title="the allocator found its memory damaged",
     explanation=(
         "The allocator (malloc and free of the C library, or Python's own) checks its records now and then, and ends the process "
-        "when they make no sense any more. Somebody has written where he had no memory, or given memory back that was not his. "
-        "Only native code can do that; ctypes counts as such."
+        "when they are no longer consistent. Some code has written outside its memory, or freed memory that it did not own. "
+        "Only native code can do that; calls through ctypes count as native code."
     ),
     remedy=(
         "The line named here is where the damage was noticed. Run it again with PYTHONMALLOC=debug (and PYTHONDEVMODE=1), "
         "MALLOC_CHECK_=3 or under valgrind: these notice it near where it is done. Check sizes and lengths handed to "
-        "native code, and who frees what."
+        "native code, and which code frees what."
     ),
     needs=("cores",),
     outranks=(*ANYTHING, "fatal-python-error", "native-crash", "killed"),
@@ -48,30 +48,30 @@ PATTERN = Pattern(
 
 #: The meaning of each message. glibc 2.17 to 2.41, malloc/malloc.c; CPython 3.8 to 3.15, Objects/obmalloc.c.
 _MEANS = (
-    (r"double free", Template("a block was freed that was free already")),
+    (r"double free", Template("a block was freed that was already free")),
     (r"^(free|munmap_chunk)\(\): invalid (pointer|size)",
-     Template("something was freed that malloc never gave, or whose head is damaged")),
-    (r"^realloc\(\): invalid pointer", Template("something was to grow that malloc never gave")),
+     Template("something was freed that malloc never allocated, or whose header is damaged")),
+    (r"^realloc\(\): invalid pointer", Template("realloc was called for memory that malloc never allocated")),
     (r"invalid next size|corrupted size|corrupted top size|malloc assertion failure in sysmalloc|sysmalloc: Assert"
      r"|^malloc\(\): invalid size",
-     Template("the record behind or in front of a block was overwritten: writing went beyond its end")),
+     Template("the record before or after a block was overwritten: something wrote beyond the end of a block")),
     (r"unaligned|corrupted (double-linked|unsorted)|tcache|fastbin|chunk", Template("a freed block was written to")),
-    (r"bad trailing pad byte", Template("the bytes behind a block were overwritten: writing went beyond its end")),
-    (r"bad leading pad byte", Template("the bytes in front of a block were overwritten, or it was freed with another address")),
-    (r"bad ID", Template("a block was taken from one of Python's allocators and given back to another one")),
+    (r"bad trailing pad byte", Template("the bytes after a block were overwritten: something wrote beyond its end")),
+    (r"bad leading pad byte", Template("the bytes before a block were overwritten, or it was freed with another address")),
+    (r"bad ID", Template("a block was allocated by one of Python's allocators and freed by another one")),
 )  # fmt: skip
 #: Messages about the very block that is being freed, so that the damage is not older.
 _AT_ONCE = re.compile(r"double free|invalid pointer|bad ID|bad (leading|trailing) pad")
 
-_NOT_OF_ALLOCATOR = Template('what the C library said is not of its allocator: "{message}"')
+_NOT_OF_ALLOCATOR = Template('the message of the C library is not from its allocator: "{message}"')
 _SUMMARY = Template('{allocator} found its memory damaged{at}: "{message}"{meaning}')
 _OF_LIBC = Template("the C library's allocator")
 _OF_PYTHON = Template("Python's debug allocator")
 _IN_BRACKETS = Template(" ({meaning})")
-_SAID = Template('{allocator} said before it ended the process: "{message}"')
-_BY_THE_STACK = Template("the message was found by the texts that the thread's stack points to")
+_SAID = Template('{allocator} reported before it ended the process: "{message}"')
+_BY_THE_STACK = Template("the message was found among the strings that the thread's stack points to")
 _CALLED_BY = Template("native code that called the allocator: {calls}")
-_OLDER = Template("the damage is older than this call: whoever called the allocator next was bound to meet it")
+_OLDER = Template("the damage is older than this call: the next call of the allocator was bound to detect it")
 
 
 def match(view: View) -> Iterator[Answer]:

@@ -4,9 +4,9 @@
 `kill`, a terminal); or that a watchdog thread or an alarm of the program itself sent, while the receiving thread did
 something else.
 
-**Easily mistaken for** a crash: no instruction of the program failed. An `os.abort()` of the program's own is neither.
+**Easily mistaken for** a crash: no instruction of the program failed. The program's own `os.abort()` is neither.
 
-**Why.** Mostly because the program did not answer in time, so that a watchdog or a person took it for hung. What it did at
+**Why.** Mostly because the program did not answer in time, so that a watchdog or a person assumed that it hung. What it did at
 that moment is diagnosed like a hang; a finding about that comes before this one.
 
 **Remedy.** Find out why it took so long, at the line where the main thread was; or give it more time.
@@ -28,11 +28,11 @@ PATTERN = Pattern(
     id="killed",
     title="ended from outside, by a signal",
     explanation=(
-        "No instruction of the program failed: somebody sent the process a signal that ends it and leaves a core. "
-        "Watchdogs do so when a program does not answer in time. The core shows what it did at that moment alone."
+        "No instruction of the program failed: the process was sent a signal that ends it and leaves a core. "
+        "Watchdogs do that when a program does not answer in time. The core shows only what it did at that moment."
     ),
     remedy=(
-        "Look at who sent the signal (its pid is named here; its log says why), and at where the main thread was. To see "
+        "Look at the sender of the signal (its PID is named here; its log says why), and at where the main thread was. To see "
         "more than one moment, let the watchdog run `postmortem capture --pid PID` before it sends the signal."
     ),
     needs=("cores",),
@@ -41,22 +41,24 @@ PATTERN = Pattern(
 )
 
 _ENDED_ITSELF = Template("{thread} ended its process itself, with {signal}{at}")
-_WHO_SENT = Template("who sent {signal}: a core of the kernel's tells (ulimit -c unlimited)")
+_WHO_SENT = Template("which process sent {signal}: a core written by the kernel records that (ulimit -c unlimited)")
 _SUMMARY = Template("{sender}{pause} ended process {pid} with {signal}{main}")
 _MAIN_AT = Template("; {thread} was at {frame}")
-_SOMEBODY = Template("somebody (a handler such as faulthandler's raised the signal anew, which hides who)")
-_KERNEL = Template("the kernel (a terminal's quit key, or a limit on its resources)")
+_SOMEBODY = Template(
+    "an unknown sender (a handler such as faulthandler's raised the signal again, which hides the sender)"
+)
+_KERNEL = Template("the kernel (a terminal's quit key, or a resource limit)")
 _OUTSIDER = Template("a process outside of its container")
 _PARENT = Template("its parent, process {pid}{user}")
 _PROCESS = Template("process {pid}{user}")
 _USER = Template(" (user {uid})")
-_HANDLER = Template("a signal handler of the program's own, called while {thread} did something else")
+_HANDLER = Template("the program's own signal handler, called while {thread} did something else")
 _OWN_THREAD = Template("its own {thread}")
 _ANOTHER_THREAD = Template("another thread of the program")
-_SENT = Template("{signal}{code} was sent by {sender}; {thread} got it")
+_SENT = Template("{signal}{code} was sent by {sender}; {thread} received it")
 _WAITED = Template("{thread} waited: {what}")
 _COMPUTED = Template("{thread} was in no other system call: it was computing")
-_ONE_MOMENT = Template("it is one moment only: whether it was stuck there or passed by, a core does not tell")
+_ONE_MOMENT = Template("one moment only: a core does not show whether it was stuck there or only passing")
 
 
 class Sender(NamedTuple):
@@ -140,7 +142,7 @@ def _looked_at(view: View, found: Crashed, main: Optional[Thread]) -> List[Threa
     picked = found.thread if found.crash.code_name == "SI_TKILL" else None
     chosen = [t for t in (picked, main) if t is not None]
     awaited = [t for t in found.process.threads if t is not main and main in view.waits_on(found.process, t.tid)]
-    return list(dict.fromkeys([*chosen, *awaited[:3]]))
+    return list({t.tid: t for t in (*chosen, *awaited[:3])}.values())
 
 
 def _lines(view: View, found: Crashed, thread: Thread) -> Iterator[Culprit]:

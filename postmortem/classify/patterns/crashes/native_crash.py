@@ -31,11 +31,11 @@ PATTERN = Pattern(
     title="native code failed: the processor refused an instruction",
     explanation=(
         "An instruction of native code (the interpreter, a C extension or a library) used memory that it may not use, or could "
-        "not be carried out, and the kernel ended the process with a signal. The instruction is where the mistake was "
-        "noticed; the mistake itself may lie with whoever called the code, and with what."
+        "not be executed, and the kernel ended the process with a signal. The instruction is where the mistake was noticed; "
+        "the mistake itself may be in the code that called it, and in what that code passed."
     ),
     remedy=(
-        "Check what the line named here passes to native code: types and sizes, objects that are closed or already gone. "
+        "Check what the line named here passes to native code: types and sizes, objects that are closed or already freed. "
         "Then report the library, function and instruction named here to the library's maintainers. With "
         "`python -X faulthandler` a crash prints the Python stacks at once."
     ),
@@ -49,24 +49,22 @@ PATTERN = Pattern(
 
 _HARD = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 
-_ONLY_SENT = Template("{signal} was sent, no instruction of {thread} caused it")
-_SIGINFO = Template("the siginfo of the core: why {thread} got {signal}")
+_ONLY_SENT = Template("{signal} was sent; no instruction of {thread} caused it")
+_SIGINFO = Template("the siginfo of the core: why {thread} received {signal}")
 _FAULT = Template("{thread} was ended by {signal} in {place}{called}: {failure}")
-_UNKNOWN_PLACE = Template("code that is not known")
+_UNKNOWN_PLACE = Template("unknown code")
 _CALLED_AT = Template(", called at {frame}")
-_GOT = Template("{thread} got {signal}{code}: {failure}")
+_GOT = Template("{thread} received {signal}{code}: {failure}")
 _INSTRUCTION = Template("the instruction that failed is in {place}{instruction}")
 _IN_BRACKETS = Template(" (`{instruction}`)")
-_HANDLED = Template(
-    "a signal handler of the program's own ran for it, and ended the process then: this is what it ran for"
-)
+_HANDLED = Template("the program's own signal handler ran for this fault, and then ended the process")
 _ONLY_NOTICED = Template(
-    "the instruction tells where the mistake was noticed, not who made it: that may be any of its callers"
+    "the instruction shows where the mistake was noticed, not what made it: that may be any of its callers"
 )
 _CHECKED = Template(
-    'native code of {thread} ended the process after a check of its own had failed{called}: "{message}"'
+    'native code of {thread} ended the process after one of its own checks had failed{called}: "{message}"'
 )
-_SAID = Template('the C library said before it aborted: "{message}"')
+_SAID = Template('the C library reported before it aborted: "{message}"')
 _NO_PYTHON = Template(
     "no Python code is below it: {thread} was started by native code, or its Python stack could not be read"
 )

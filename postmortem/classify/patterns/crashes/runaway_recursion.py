@@ -1,6 +1,6 @@
-"""A function calls itself without end, or so deep that it takes for ever.
+"""A function calls itself without end, or so deeply that it takes forever.
 
-**What it looks like.** A thread uses a whole core, and its stack repeats one turn of functions many times, from the same
+**What it looks like.** A thread uses a whole core, and its stack repeats one cycle of functions many times, from the same
 outer frames in all samples.
 
 **Easily mistaken for** `python-busy-loop`; a recursive descent or a walk over a deep tree that returns all the time:
@@ -29,12 +29,12 @@ PATTERN = Pattern(
     id="runaway-recursion",
     title="a recursion without end, or far too deep",
     explanation=(
-        "A function has called itself, directly or through others, over and over without coming back to where it began. "
-        "Either its data leads in a circle, or nothing ends it before the recursion limit, or every call makes several more."
+        "A function has called itself, directly or through others, over and over without returning to where it began. "
+        "Either its data is cyclic, or nothing ends it before the recursion limit, or every call makes several more."
     ),
     remedy=(
-        "Pass on a set of what was visited already, or a depth with a limit; give back results that are known "
-        "(functools.lru_cache); do not raise sys.setrecursionlimit in place of that."
+        "Pass on a set of what was visited already, or a depth with a limit; reuse results that are known "
+        "(functools.lru_cache); do not raise sys.setrecursionlimit instead."
     ),
     needs=("window",),
     outranks=("python-busy-loop", "gil-contention", "sleeping", "network-wait", "child-wait", "shutdown-join",
@@ -51,11 +51,11 @@ DEEP = 12
 NEARLY = 20
 
 _WORKS_INSIDE = Template("{thread} is deep in {function}, and works there without recursing further")
-_COMES_BACK = Template("{thread} recurses in {function}, but comes back: its stack is shallow at times")
-_SUMMARY = Template("{thread} recurses without coming back: {names: → }, {times} times at {frame}")
-_DEPTH = Template("{thread} is {depth} Python frames deep: {names: → } stands there {times} times")
-_ONE_MOMENT = Template("one moment only: a capture of the running process shows whether it comes back")
-_STAYED = Template("{turns} of these turns were on its stack in every sample of {seconds:.1f} s")
+_COMES_BACK = Template("{thread} recurses in {function}, but returns: its stack is shallow at times")
+_SUMMARY = Template("{thread} recurses without returning: {names: → }, {times} times at {frame}")
+_DEPTH = Template("{thread} is {depth} Python frames deep: {names: → } is there {times} times")
+_ONE_MOMENT = Template("one moment only: a capture of the running process shows whether it returns")
+_STAYED = Template("{turns} of these repetitions were on its stack in every sample over {seconds:.1f} s")
 _USED = Template("it used {share:.0%} of a core meanwhile")
 
 

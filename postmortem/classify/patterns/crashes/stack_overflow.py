@@ -1,15 +1,15 @@
 """A thread used up its stack.
 
 **What it looks like.** A core with SIGSEGV whose address lies in the guard below the thread's stack, next to its stack
-pointer. Hundreds or thousands of frames repeat one turn of functions; or one function has larger variables than the
-stack of its thread.
+pointer. Hundreds or thousands of frames repeat one cycle of functions; or one function has variables larger than
+the stack of its thread.
 
 **Easily mistaken for** `native-crash`, caused by a stray pointer; RecursionError, with which Python ends a recursion of Python
 functions before the stack is used up, unless the limit was raised or the recursion leads through C code that does not count.
 
-**Why it crashes.** Each call takes a piece of the thread's stack, whose size was fixed when the thread began.
+**Why it crashes.** Each call takes a piece of the thread's stack, whose size was fixed when the thread started.
 
-**Remedy.** End the recursion (data that is nested too deep or cyclic); use a loop with a list of what is still to be done; do
+**Remedy.** End the recursion (data that is nested too deeply or cyclic); use a loop with a list of what is still to be done; do
 not raise `sys.setrecursionlimit`; give threads that need it a larger stack.
 """
 
@@ -32,13 +32,13 @@ PATTERN = Pattern(
     title="a thread used up its stack",
     explanation=(
         "Every call that has not returned yet keeps a piece of its thread's stack. Here there were so many, or such large ones, "
-        "that the stack came to its end: the next piece would have lain in the guard, memory that is there to be hit. "
-        "Python's recursion limit did not step in: it counts calls of Python functions, and not the bytes that they need."
+        "that the stack was used up: the next piece would have been in the guard, an area that is there to detect this. "
+        "Python's recursion limit did not prevent it: it counts calls of Python functions, and not the bytes that they need."
     ),
     remedy=(
-        "Find out what ends the recursion named here, and why it did not: data nested too deep, or in a circle. Walk it in "
-        "a loop with a list of what is still to be done. Raise neither sys.setrecursionlimit nor the stack's size in place "
-        "of that; where the depth is meant, use threading.stack_size (before the thread starts) or `ulimit -s`."
+        "Find out what should end the recursion named here, and why it did not: data nested too deeply, or cyclic. Walk it in "
+        "a loop with a list of what is still to be done. Raise neither sys.setrecursionlimit nor the stack's size "
+        "instead; where the depth is intended, use threading.stack_size (before the thread starts) or `ulimit -s`."
     ),
     needs=("cores",),
     outranks=(*ANYTHING, "native-crash", "killed"),
@@ -52,22 +52,22 @@ _FIRST = 40
 #: The interpreter's message for a stack that is used up before a fault occurs: Python/ceval.c, 3.14 (measured in kB).
 _SAID = "Unrecoverable stack overflow"
 
-_INSIDE = Template("the address lies inside the stack of {thread}: it had not come to its end")
+_INSIDE = Template("the address lies inside the stack of {thread}, which was not used up")
 _SUMMARY = Template("{thread} used up its stack{size}{at}{cause}")
 _SIZE = Template(" of {megabytes:.3g} MB")
-_REPEATS = Template(": {names: → }{module} again and again, {times} times")
+_REPEATS = Template(": {names: → }{module}, repeated {times} times")
 _OF_MODULE = Template(" of {name}")
-_BY_CALLS = Template(", by what it calls")
+_BY_CALLS = Template(", in what it calls")
 _MESSAGE = Template('the interpreter ended the process: "{message}"')
-_IN_GUARD = Template("{signal} for address {address:#x}, in the guard behind the end of the stack of {thread}")
+_IN_GUARD = Template("{signal} for address {address:#x}, in the guard beyond the end of the stack of {thread}")
 _BYTES = Template("{used:,}{limit} bytes of the stack are used")
 _OF_LIMIT = Template(" of {limit:,}")
 _NATIVE_DEPTH = Template("{at_least}{depth} native frames are on it")
 _AT_LEAST = Template("at least ")
 _DEPTH = Template("{depth} Python frames are on it")
-_TURN = Template("what repeats, outermost first: {names: → }, {times} times in the frames that are kept")
+_TURN = Template("what repeats, outermost first: {names: → }, {times} times in the recorded frames")
 _NO_TURN = Template(
-    "No recursion is to be seen: look for large variables of one native function, for native code that recurses but cannot "
+    "No recursion is visible: look for large variables of one native function, for native code that recurses but cannot "
     "be unwound (does the nesting of its data have a limit?), or give the thread a larger stack (threading.stack_size "
     "before it starts, `ulimit -s`)."
 )
@@ -135,7 +135,7 @@ def _match(view: View, found: Crashed, said: bool) -> Match:
 
 
 def _repeats(turn: Turn) -> Text:
-    """Return ": PARSE → PARSE_LIST again and again, 900 times"."""
+    """Return ": PARSE → PARSE_LIST, repeated 900 times"."""
     module = _OF_MODULE(name=turn.module.rsplit("/", 1)[-1]) if turn.module else None
     return _REPEATS(names=tuple(dict.fromkeys(turn.names)), module=module, times=turn.times)
 

@@ -1,4 +1,4 @@
-"""CPU-bound Python threads share one core's worth of work.
+"""CPU-bound Python threads share one core.
 
 **What it looks like.** Two or more threads compute in Python; together they use about one core, however many there are; in
 every sample one runs and the others wait for the interpreter lock (GIL). A thread that does I/O beside them gets its turn
@@ -29,7 +29,7 @@ PATTERN = Pattern(
     title="CPU-bound Python threads share one core",
     explanation=(
         "Only the thread that holds the GIL (the interpreter lock) runs Python code. These threads all want to compute, so "
-        "they take turns of a few milliseconds on what is in effect a single core, and everybody else waits in between."
+        "they take turns of a few milliseconds on what is in effect a single core, and all others wait in between."
     ),
     remedy="Move the computation to processes (concurrent.futures.ProcessPoolExecutor) or to code that releases the GIL.",
     needs=("window",),
@@ -52,13 +52,13 @@ _SHARE = Template("{thread} {share:.0%}")
 _HANDOFFS = Template(
     "the GIL changes hands {rate:.0f} times a second: the pace of the switch timer, not of the program"
 )
-_WAITED = Template("{count} threads were waiting for the GIL at the moment of capture")
+_WAITED = Template("{count:n thread} {count:v was|were} waiting for the GIL at the moment of capture")
 _QUEUES = Template("{thread} has little to compute, but has to queue for the GIL behind them")
-_NO_WINDOW = Template("an observation window: who used the CPU while others waited for the GIL")
+_NO_WINDOW = Template("an observation window: which threads used the CPU while others waited for the GIL")
 _NO_FREE_CORE = Template("a machine with a free core: {count:n thread} had to wait for the CPU itself")
-_GIL_FREE = Template("the GIL of process {pid} was free at the moment of capture, and nobody waited for it")
+_GIL_FREE = Template("the GIL of process {pid} was free at the moment of capture, and no thread waited for it")
 _NOT_ONE_CORE = Template("the busy threads of process {pid} use {total:.2f} cores together, not one")
-_NOT_THE_TIMER = Template("{handoffs} GIL hand-overs a second are not the timer's pace ({pace})")
+_NOT_THE_TIMER = Template("{handoffs} GIL hand-overs a second do not match the pace of the switch timer ({pace})")
 
 
 def match(view: View) -> Iterator[Answer]:

@@ -1,11 +1,11 @@
-"""Native code runs, or waits, without giving up the GIL.
+"""Native code runs, or waits, without releasing the GIL.
 
 **What it looks like.** One thread holds the GIL and is inside a C extension, or in a C function called through ctypes.PyDLL:
 it computes there at full CPU, or sleeps in a system call for which Python's own code would release the GIL. All its samples
 show one line of Python. The interpreter's own count of hand-overs stands still, and the other threads wake every 5 ms to ask
 for the GIL in vain.
 
-**Easily mistaken for** `python-busy-loop`, which gives the GIL up when asked; native code that has released the GIL; the
+**Easily mistaken for** `python-busy-loop`, which releases the GIL when asked; native code that has released the GIL; the
 interpreter's own long calls, such as a regular expression (`regex-backtracking`).
 
 **Why it hangs.** The interpreter can take the GIL away only between two instructions of Python. Native code keeps it until
@@ -32,7 +32,7 @@ PATTERN = Pattern(
     explanation=(
         "While a thread is inside a C extension that does not release the GIL (the interpreter lock), no other thread of the "
         "process runs Python code: no heartbeat, no signal handler, no timeout. The interpreter asks for the lock every 5 ms, "
-        "but only Python code hears it."
+        "but only Python code reacts to that."
     ),
     remedy=(
         "Release the GIL around the long or blocking part of the native function (Py_BEGIN_ALLOW_THREADS, "
@@ -71,10 +71,10 @@ _NEVER_HANDED_OVER = Template("the GIL never changed hands in {seconds:.1f} s{as
 _HANDED_OVER_ONCE = Template("the GIL changed hands once in {seconds:.1f} s{asked}")
 _ASKED = Template(", though its timer asks every {milliseconds:g} ms")
 _WAITING = Template("{count:n thread} {count:v wait} for the GIL")
-_INTERPRETERS_OWN = Template("{thread} holds the GIL and is in no native code but the interpreter's")
+_INTERPRETERS_OWN = Template("{thread} holds the GIL and is in no native code other than the interpreter's")
 _NO_WINDOW = Template("an observation window: does the native call of {thread} end?")
 _CHANGED_HANDS = Template("the GIL of process {pid} changed hands {count} times during the window")
-_COMES_BACK = Template("{thread} comes back from native code again and again")
+_COMES_BACK = Template("{thread} returns from native code again and again")
 
 
 def match(view: View) -> Iterator[Answer]:

@@ -6,10 +6,10 @@ strace, or on another machine: whatever makes a thread keep the lock a little lo
 
 **Easily mistaken for** `gil-contention`, where CPU-bound threads hand over only when the 5 ms timer forces them.
 
-**Why it hangs.** A thread that polls gives the GIL away at every turn and wants it back at once. On several cores each
+**Why it hangs.** A thread that polls releases the GIL at every turn and requests it again at once. On several cores each
 hand-over wakes a thread on another core and waits for it: the switch costs more than the turn. The thread with real
 work gets one turn among all the others. Threads that all wait on one `Condition`, each for its own turn, do the same without
-polling: every `notify_all()` wakes them all, and all but one go back to wait.
+polling: every `notify_all()` wakes them all, and all but one wait again.
 
 **Remedy.** Let the polling threads wait for what they poll; see `busy-event-loop` for the lines. Wake only the thread that
 can go on: give each one its own Condition, Event or queue.
@@ -36,7 +36,7 @@ PATTERN = Pattern(
         "thread with real work waits behind all the others. This is why the speed depends on luck: one core (taskset), "
         "strace or a slower machine make a thread keep the lock longer and can hide it."
     ),
-    remedy="Let the threads that ask again and again wait for what they want: a blocking get(), an Event, a Condition.",
+    remedy="Let the polling threads wait for what they need: a blocking get(), an Event, a Condition.",
     needs=("window",),
     outranks=("busy-event-loop", "gil-contention", "lock-contention", "missed-wakeup", "python-busy-loop", "sleeping",
               "network-wait", "child-wait"),
@@ -49,26 +49,28 @@ PATTERN = Pattern(
 #: Least number of cores wanted: below it the process has time to spare, and frequent hand-overs do no harm.
 MIN_CPU = 0.5
 
-_SUMMARY = Template("{count:n thread} hand the GIL to and fro {rate:,.0f} times a second{because}")
+_SUMMARY = Template("{count:n thread} {count:v hand} the GIL to and fro {rate:,.0f} times a second{because}")
 _BECAUSE = Template(": {cause}")
 _HANDOFFS = Template(
     "{handoffs:,.0f} hand-overs of the GIL a second, counted by the interpreter itself (its timer forces at most {pace:.0f}), "
     "and {wakes:,.0f} wake-ups of threads a second"
 )
-_COMPETE = Template("{count:n thread} compete for it, {waiting} were waiting for it at the moment of capture")
+_COMPETE = Template(
+    "{count:n thread} {count:v compete} for it; {waiting} {waiting:v was|were} waiting for it at the moment of capture"
+)
 _CPU = Template("{cpu:.2f} cores of CPU used over {seconds:.1f} s")
-_TASKS_POLL = Template("{count:n task} {count:v poll} at {frame}, giving the loop a turn (sleep(0)) each time")
-_THREADS_POLL = Template("{count:n thread} {count:v poll} at {frame}, giving the GIL away (sleep(0)) each time")
+_TASKS_POLL = Template("{count:n task} {count:v poll} at {frame}, yielding to the loop (sleep(0)) each time")
+_THREADS_POLL = Template("{count:n thread} {count:v poll} at {frame}, releasing the GIL (sleep(0)) each time")
 _WAIT_INSTEAD = Template(
-    "At {file}:{line}, wait for the event instead of asking again after sleep(0): a queue's blocking or awaitable get(), an "
+    "At {file}{line:+:@}, wait for the event instead of checking again after sleep(0): a queue's blocking or awaitable get(), an "
     "Event, or at least a sleep of a millisecond. If the file belongs to a library, upgrade it. Pinning the program to one "
     "core (taskset) only hides the cause."
 )
 _NO_COUNT = Template("the interpreter's count of GIL hand-overs over an observation window")
 _SLOW = Template(
-    "in process {pid} the GIL changes hands {rate:.0f} times a second; its own timer may make it {pace:.0f} times"
+    "in process {pid} the GIL changes hands {rate:.0f} times a second; its switch timer may cause {pace:.0f}"
 )
-_AT_REST = Template("the GIL changes hands {rate} times a second, but the process is mostly at rest")
+_AT_REST = Template("the GIL changes hands {rate} times a second, but the process is mostly idle")
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -145,7 +147,7 @@ def _polls(poller: Poller) -> Text:
 
 def _remedy(found: List[Poller]) -> Text:
     frame = found[0].frame
-    return _WAIT_INSTEAD(file=frame.file, line=str(frame.line))
+    return _WAIT_INSTEAD(file=frame.file, line=frame.line)
 
 
 def _victims(view: View, process: Process, found: List[Poller]) -> List[Thread]:

@@ -15,7 +15,7 @@ _NOTIFIES = 3
 
 WAKE_ONE = Template(
     "Give each thread a Condition, an Event or a queue of its own and wake the one whose turn it is, or let one thread do the "
-    "work of all: notify_all() on one Condition wakes every waiter, of whom all but one go back to wait."
+    "work of all: notify_all() on one Condition wakes every waiter, and all but one of them wait again."
 )
 _SAYS = Template(
     "{count:n thread} wait on {condition} at {waits} and wake {wakes:,.0f} times a second in all; notify_all() at {notifies} "

@@ -7,7 +7,7 @@ what lies above it changes.
 is *possible*, and *likely* only when others wait meanwhile: threads for a lock that this one holds, or the timers and tasks
 of an event loop for a coroutine that computes without an `await`.
 
-**Why it hangs.** A condition that never comes true: a search without a bound, a retry without a limit, a cursor that does
+**Why it hangs.** A condition that never becomes true: a search without a bound, a retry without a limit, a cursor that does
 not move.
 
 **Remedy.** Look at the condition of the loop named here and bound it.
@@ -48,10 +48,10 @@ MIN_STABLE = 0.95
 _SUMMARY = Template("{thread} uses a whole core in {frame} and was inside it in every sample")
 _USED = Template("{thread} used {share:.0%} of a core over {seconds:.1f} s")
 _ON_ITS_STACK = Template("{function} is on its stack in {share:.0%} of the samples{moves}")
-_MOVES = Template(", what it calls moves")
+_MOVES = Template(", while what it calls changes")
 _HOLDS = Template("{count:n thread} {count:v wait} for a lock that it holds meanwhile")
 _NO_IO = Template("the process read and wrote nothing during the window")
-_LOOP_TURNS = Template("the event loop of {thread} turns; no function keeps it")
+_LOOP_TURNS = Template("the event loop of {thread} keeps turning; no function blocks it")
 _MOVES_BETWEEN = Template("{thread} is busy, but moves between functions")
 _WAS_RUNNING = Template("{thread} was running Python code at {frame} when the core was taken")
 _HAS_THE_GIL = Template("{thread} holds the GIL and is in no system call")

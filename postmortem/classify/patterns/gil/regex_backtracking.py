@@ -1,4 +1,4 @@
-"""A regular expression tries more ways to match a text than a computer can count.
+"""A regular expression tries far too many ways to match a text.
 
 **What it looks like.** A thread uses a whole core at one line of Python: a `match`, `search` or `sub` of a compiled pattern, and
 it is the same call from the beginning of the window to its end. The text is short. No other thread gets the GIL meanwhile.
@@ -10,7 +10,7 @@ of a file: those calls return.
 repetition is nested inside another, or two adjacent ones can match the same characters (`(a+)+$`, `.*.*=`), their number
 doubles with each character. The call cannot be interrupted, and it keeps the GIL.
 
-**Remedy.** Write the pattern so that each character can be matched in one way only, refuse long input before it, or use an
+**Remedy.** Write the pattern so that each character can be matched in one way only, reject long input before the match, or use an
 engine that does not backtrack.
 """
 
@@ -35,7 +35,7 @@ PATTERN = Pattern(
         "keeps the GIL (the interpreter lock) from all other threads."
     ),
     remedy=(
-        "Rewrite the pattern so that no two repetitions can take the same characters (`[^=]*=` for `.*=`, atomic groups and "
+        "Rewrite the pattern so that no two repetitions can match the same characters (`[^=]*=` for `.*=`, atomic groups and "
         "possessive quantifiers from Python 3.11 on), bound the length of the text before it is matched, or use an engine "
         "that does not backtrack (the package google-re2)."
     ),
@@ -71,7 +71,7 @@ _USED = Template("it used {share:.0%} of a core over {seconds:.1f} s, in this on
 _LONG_TEXT = Template("the text is so long that going through it once takes as much time")
 _WAITING = Template("{count:n thread} {count:v wait} for the GIL meanwhile")
 _NO_STACK = Template("the Python stack of {thread}")
-_COMES_BACK = Template("{thread} comes back from regular expressions again and again")
+_COMES_BACK = Template("{thread} returns from regular expressions again and again")
 _NO_WINDOW = Template("an observation window: does the match end?")
 
 

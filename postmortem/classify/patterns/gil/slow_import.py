@@ -1,9 +1,9 @@
-"""The program is still importing, and it moves.
+"""The program is still importing, and makes progress.
 
 **What it looks like.** In most samples the main thread is inside an `import` statement, each time in another module, and it
 uses the CPU or reads files.
 
-**Easily mistaken for** `python-busy-loop` at module level, where one module does not come to its end; `import-deadlock`;
+**Easily mistaken for** `python-busy-loop` at module level, where one module never finishes; `import-deadlock`;
 a module that waits for the network while it is imported.
 
 **Why it is slow.** An import runs all code of a module, and of all that it imports. One line at the top of a file may
@@ -28,13 +28,13 @@ from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
     id="slow-import",
-    title="start-up: still importing, and moving",
+    title="start-up: still importing, and making progress",
     explanation=(
-        "The program has not begun its work: it is still executing `import` statements, one module after the other. That is "
-        "no hang, but takes longer than the time that was given."
+        "The program has not begun its work: it is still executing `import` statements, one module after another. That is not "
+        "a hang, but it takes longer than the time allowed."
     ),
     remedy=(
-        "Move the import named here into the function that needs it, or do without the plug-in that brings it; "
+        "Move the import named here into the function that needs it, or do without the plug-in that imports it; "
         "`python -X importtime` shows what each module costs."
     ),
     needs=("window",),
@@ -49,11 +49,11 @@ MIN_MODULES, FEW_MODULES = 4, 2
 _MACHINERY = ("<frozen importlib", "importlib/_bootstrap", "importlib/__init__.py", "<frozen zipimport>")
 
 _SUMMARY = Template(
-    "{thread} is still importing, begun at {frame}: {modules:n module} in {seconds:.1f} s, and not done"
+    "{thread} is still importing (begun at {frame}): {modules:n module} in {seconds:.1f} s, and not finished"
 )
 _SHARE = Template("in {share:.0%} of the samples {thread} was inside an import")
-_MODULES = Template("the samples saw {count:n module} at it, one after the other")
-_STATEMENTS = Template("the import statements that the time goes into: {lines:; }")
+_MODULES = Template("the samples show {count:n module} being imported, one after another")
+_STATEMENTS = Template("the import statements that take the time: {lines:; }")
 _LINE = Template("{frame} ({share:.0%})")
 _CPU = Template("it used {share:.0%} of a core meanwhile")
 _NO_WINDOW = Template("an observation window: does the import move from module to module?")

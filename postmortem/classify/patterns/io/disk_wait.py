@@ -1,7 +1,7 @@
 """Waits for a disk, or for a file system that depends on a network or another program.
 
 **What it looks like.** A thread is in a call on a file (`read`, `fsync`, `stat`, `open`, `execve`) and in state D,
-uninterruptible sleep, in one observation after the other; or the kernel shows that it waits for the answer of a file system
+uninterruptible sleep, in one observation after another; or the kernel shows that it waits for the answer of a file system
 (NFS, CIFS, FUSE).
 
 **Easily mistaken for** `file-lock-wait`, where the file is locked, not slow; `memory-pressure`, whose page faults read a disk as
@@ -10,8 +10,8 @@ well; a backup at work, which waits for the disk too, but for milliseconds each 
 **Why it hangs.** The server of a mounted share is gone, a program behind a FUSE mount is stuck, a disk fails or is overloaded:
 the kernel waits for an answer, and the thread can neither be interrupted nor, in state D, killed.
 
-**Remedy.** Look at the mount that the path lies on and at the kernel's log; mount shares with `soft,timeo=`; keep such calls
-out of threads that others wait for, with a limit on how long they wait.
+**Remedy.** Check the mount that holds the path, and the kernel's log; mount shares with `soft,timeo=`; keep such calls out of
+threads that others wait for without a timeout.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ PATTERN = Pattern(
     id="disk-wait",
     title="waits for a disk or a mounted file system",
     explanation=(
-        "The program asked for something of a file, and the kernel has to wait for a disk, for a server on the network (NFS, a "
-        "Windows share) or for another program (FUSE) to answer. As long as it does, the thread sleeps and hears no signal: "
-        "the kernel calls that uninterruptible (state D)."
+        "The program uses a file, and the kernel has to wait for a disk, for a server on the network (NFS, a Windows share) or "
+        "for another program (FUSE) to answer. Meanwhile the thread sleeps and does not react to signals: the kernel calls "
+        "that uninterruptible sleep (state D)."
     ),
     remedy=(
-        "Look at the file system on which the path lies (df, mount, dmesg): is its server or its disk alive? Mount shares so "
-        "that they give up (NFS: soft,timeo=), and do such calls in a thread or process for which nobody waits without limit."
+        "Check the file system that holds the path (df, mount, dmesg): does its server or its disk still answer? Mount shares so "
+        "that requests time out (NFS: soft,timeo=), and make such calls in a thread or process that no other one waits for "
+        "without a timeout."
     ),
     needs=("window",),
     outranks=(
@@ -58,18 +59,18 @@ OFTEN = 0.5
 #: busy wakes at least 60 times a second; one that waited for a dead share did not wake at all.
 LONG = 0.05
 
-_SUMMARY = Template("{thread} waits{at} for a disk or a mounted file system, in {call}")
-_FOUND = Template("{found} of {all} looks found {thread} waiting for storage, in the system call {call}{at}")
-_A_CALL = Template("a call")
+_SUMMARY = Template("{thread} waits{at} for a disk or a mounted file system (system call {call})")
+_FOUND = Template("{found} of {all} observations found {thread} waiting for storage{at} (system call {call})")
+_A_CALL = Template("unknown")
 _CHANNELS = Template("in the kernel it waits in {channels}")
 _BEHIND = Template("{agent} of process {pid} waits for it")
 _WAKES_UNKNOWN = Template("how often it woke is not known")
 _NEVER_WOKE = Template("it did not wake once in the window")
-_WOKE = Template("it woke {waits:.0f} times: a wait lasted {ms:.0f} ms on average")
+_WOKE = Template("wake-ups in the window: {waits:.0f}; a wait lasted {ms:.0f} ms on average")
 _MOVED_NOTHING = Template("the process read and wrote nothing meanwhile")
-_MOVED = Template("the process moved {megabytes:.1f} MB meanwhile")
+_MOVED = Template("the process read or wrote {megabytes:.1f} MB meanwhile")
 _NEEDS_WINDOW = Template("an observation window: how long {thread} has been in state D")
-_COMPUTES = Template("{thread} waits for a disk now and then, and computes")
+_COMPUTES = Template("{thread} waits for a disk at times, but computes in between")
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -144,7 +145,8 @@ def _match(view: View, process: Process, thread: Thread, looks: Looks) -> Match:
 
 def _most_seen(thread: Thread) -> Said:
     """Return the system call of a thread in most observations."""
-    return max(thread.counters.syscalls, key=lambda n: _count(thread, n)) if thread.counters else _A_CALL()
+    calls = thread.counters.syscalls if thread.counters is not None else {}
+    return max(calls, key=lambda n: _count(thread, n)) if calls else _A_CALL()
 
 
 def _count(thread: Thread, name: str) -> int:

@@ -1,14 +1,14 @@
-"""Waits for a name to be resolved.
+"""Waits for a host name to be resolved.
 
 **What it looks like.** A thread is inside `getaddrinfo` (or `gethostbyname`, …) and stays there; below it the C library waits
-for a name server. In asyncio it is the workers of the default executor that stay there, and tasks wait for them.
+for a name server. In asyncio the workers of the default executor stay there, and tasks wait for them.
 
-**Easily mistaken for** `network-wait`: no connection has been tried yet, and its timeout does not count; a healthy program that
-resolves many names, one after the other.
+**Easily mistaken for** `network-wait`, but no connection has been attempted yet, and its timeout does not apply; a healthy
+program that resolves many names, one after another.
 
 **Why it hangs.** The name server does not answer. The C library waits 5 s, asks again, then the next server, then with each
 search domain: 30 s or more for each name. No timeout of the program applies to it, and the thread cannot be interrupted there.
-asyncio resolves names in the threads that also serve `run_in_executor`: once all of them wait, neither moves.
+asyncio resolves names in the threads that also serve `run_in_executor`: once all of them wait, both stand still.
 
 **Remedy.** Repair the resolver's configuration (/etc/resolv.conf; `options timeout:1 attempts:2`); resolve once and keep the
 result; in asyncio use a separate executor for names, or a resolver that needs no threads.
@@ -31,14 +31,14 @@ from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
     id="dns-wait",
-    title="waits for a name to be resolved",
+    title="waits for a host name to be resolved",
     explanation=(
-        "Before a program can connect to a name it asks a name server for the address. That server does not answer, and the "
+        "Before a program can connect to a host, it asks a name server for the address. That server does not answer, and the "
         "system's resolver, which asks again and again, gives up only after half a minute or so. A timeout that the program "
-        "has set for its connection begins after that."
+        "has set for its connection starts only after that."
     ),
     remedy=(
-        "Look at the name servers in /etc/resolv.conf (do they answer? `options timeout:1 attempts:2` makes it give up sooner), "
+        "Check the name servers in /etc/resolv.conf (do they answer? `options timeout:1 attempts:2` makes it give up sooner), "
         "resolve a name once and keep its address, and do not resolve in a thread that others wait for."
     ),
     outranks=(
@@ -62,16 +62,18 @@ _PYTHON, _DEEP = ("getaddrinfo", "getfqdn", "getnameinfo"), 4
 
 _SUMMARY = Template("{thread} waits{at} for a name server{server}{others}")
 _SERVER = Template(" ({address})")
-_ALL_OTHERS = Template(", and with it all others of its pool")
+_ALL_OTHERS = Template(", and so do all other workers of its pool")
 _CALL = Template("{thread} is in {function}{at}{lasts}")
-_LASTS = Template(", the same call for {seconds:.1f} s at least")
-_FULL = Template("all {count} workers of {pool} resolve names, and {queued} jobs wait for one")
+_LASTS = Template(", in the same call for at least {seconds:.1f} s")
+_FULL = Template(
+    "{pool} has {count:n worker}, which {count:v resolves|all resolve} names, and {queued:n job} {queued:v wait} for a free one"
+)
 _AWAITS = Template("it waits for an answer on {socket}")
 _BEHIND = Template("{agent} waits for it")
-_ONE_MOMENT = Template("one moment does not tell how long: capture the running process (postmortem capture --pid)")
+_ONE_MOMENT = Template("one moment does not show how long: capture the running process (postmortem capture --pid)")
 _UNRELATED = Template("nothing shows that the main thread waits for it")
 _NEEDS_WINDOW = Template("an observation window: how long {thread} has been resolving a name")
-_IS_ANSWERED = Template("{thread} resolves names, and is answered")
+_IS_ANSWERED = Template("{thread} resolves names and gets answers")
 
 
 def match(view: View) -> Iterator[Answer]:

@@ -8,7 +8,7 @@ lock repeatedly and sleeps in between, as filelock, portalocker and SQLite do. T
 **Why it hangs.** The holder keeps the lock: it waits itself, was left behind by an earlier run, or is this very process, which
 opened the file twice (a flock belongs to an open file, not to a process).
 
-**Remedy.** Look at what the holder does; hold the lock for less time, and request it with LOCK_NB and a time limit.
+**Remedy.** Find out what the holder does; hold the lock for less time, and request it with LOCK_NB and a time limit.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from .pipes import Waiter, numbered, program, waiters
 PATTERN = Pattern(
     id="file-lock-wait",
     title="waits for a lock on a file that another process holds",
-    explanation="The kernel gives the lock to one process at a time, and the one that has it does not give it back.",
+    explanation="The kernel grants the lock to one process at a time, and the one that holds it does not release it.",
     remedy=(
-        "Look at what the holder does, and keep the lock for as short as possible; ask for it with LOCK_NB in a loop that "
-        "ends, and say whom it waits for."
+        "Find out what the holder does, and hold the lock for as short a time as possible; request it with LOCK_NB in a loop "
+        "with a time limit, and log which process it waits for."
     ),
     outranks=("child-wait", "sleeping"),
     references=(
@@ -46,15 +46,17 @@ _CAUSES = (
     "stdin-wait", "python-busy-loop", "file-lock-wait",
 )  # fmt: skip
 
-_SUMMARY = Template("{waiter} waits{at} for the {lock}, which {holders: and } holds")
-_UNKNOWN = Template("which file it is, and who has locked it: only a capture of the running process knows")
-_TURN = Template("{waiter} waits for its turn: {holder} has {lock} while it waits for connections")
+_SUMMARY = Template("{waiter} waits{at} for the {lock}, held by {holders: and }")
+_UNKNOWN = Template(
+    "which file it is, and which process has locked it: only a capture of the running process shows that"
+)
+_TURN = Template("{waiter} waits for its turn: {holder} holds the {lock} while it waits for connections")
 _FOUND = Template("{waiter}{at} {doing}: {lock}")
 _WAITS = Template("waits")
-_SAME_TREE = Template("{holder} is of the same process tree{doing}")
+_SAME_TREE = Template("{holder} is in the same process tree{doing}")
 _DOING = Template(", and is in {call}{at}")
 _ITSELF = Template("that process itself")
-_SOMEBODY = Template("somebody")
+_SOMEBODY = Template("an unknown process")
 
 
 def match(view: View) -> Iterator[Answer]:

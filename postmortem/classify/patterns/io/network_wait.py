@@ -6,7 +6,7 @@ no timeout; the other end does not answer.
 **Easily mistaken for** an idle server: a server's listening socket and its clients' connections wait for the next request
 by design. They differ by the port: a connection whose local port this program listens on was accepted.
 
-**Why it hangs.** Without a timeout, a lost answer, a firewall or a peer that itself waits means waiting for ever.
+**Why it hangs.** Without a timeout, a lost answer, a firewall or a peer that itself waits means waiting forever.
 
 **Remedy.** Give the socket or the client library a timeout, and find out why the peer is silent.
 """
@@ -40,13 +40,13 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/socket.html#socket.socket.settimeout",),
 )
 
-_SUMMARY = Template("{thread} waits for {peer}{at}, and {limit}")
-_PEER = Template("a peer")
-_NO_TIMEOUT = Template("has no timeout")
-_TIMEOUT_UNKNOWN = Template("no timeout of it is known")
-_CALL = Template("{thread} is in the system call {call}, and {limit}")
-_PEER_IN_TREE = Template("the other end is held by the same process tree: look at who should answer there")
-_PEER_UNKNOWN = Template("which peer it is was not recorded: only a capture of the running process knows")
+_SUMMARY = Template("{thread} waits for {peer}{at}, {limit}")
+_PEER = Template("a network peer")
+_NO_TIMEOUT = Template("without a timeout")
+_TIMEOUT_UNKNOWN = Template("with no known timeout")
+_CALL = Template("{thread} is in the system call {call}, {limit}")
+_PEER_IN_TREE = Template("the other end is in the same process tree: look at the process that should answer there")
+_PEER_UNKNOWN = Template("which peer it is was not recorded: only a capture of the running process shows that")
 _MAY_BE_IDLE = Template("nothing shows that the main thread waits for it: it may be idle by design")
 _TASK_WAITS = Template("{task} waits for a peer at {frame}{limit}")
 _NO_LIMIT = Template(", and nothing limits how long")
@@ -54,12 +54,12 @@ _SUSPENDED = Template("{task} is suspended in {function}, awaited at {frame}")
 _LOOP_SLEEPS = Template("its event loop ({thread}) sleeps in {call}{limit}")
 _NO_TIMER = Template(", without a timer")
 
-_PIPE_DEADLOCK = Template("{thread} waits for a process that waits itself to read: see pipe-deadlock")
-_ANSWERED = Template("{thread} waits for a peer again and again: answers come")
-_AWAITS_CONNECTIONS = Template("{thread} serves: it waits for connections")
-_AWAITS_CLIENT = Template("{thread} serves: it waits for what its client sends")
+_PIPE_DEADLOCK = Template("{thread} waits for a process that itself waits to read: see pipe-deadlock")
+_ANSWERED = Template("{thread} waits for a peer again and again, and gets answers")
+_AWAITS_CONNECTIONS = Template("{thread} acts as a server: it waits for connections")
+_AWAITS_CLIENT = Template("{thread} acts as a server: it waits for its client to send something")
 _HAS_TIMEOUT = Template("{thread} waits for a peer with a timeout")
-_TASK_SERVES = Template("{task} waits for the network in a program that serves")
+_TASK_SERVES = Template("{task} waits for the network in a program that acts as a server")
 
 
 def match(view: View) -> Iterator[Answer]:

@@ -31,38 +31,40 @@ PATTERN = Pattern(
     id="pipe-deadlock",
     title="two sides of a pipe or socket wait for each other",
     explanation=(
-        "A pipe holds a limited number of bytes: its writer waits until somebody reads, and its reader until somebody writes. "
-        "Here the one on the other side waits, too: for the writer's end or other output, or for a message itself."
+        "A pipe holds a limited number of bytes: a writer waits while it is full, and a reader while it is empty. Here the "
+        "process on the other side waits, too: for the writer to end, for other output of it, or itself for a message."
     ),
     remedy=(
-        "Read the output while waiting: Popen.communicate() or subprocess.run(capture_output=True); else a thread for each "
-        "pipe, a file, or subprocess.DEVNULL. With both stdin and stdout as pipes, never write all before reading."
+        "Read the output while waiting: Popen.communicate() or subprocess.run(capture_output=True); otherwise a thread for each "
+        "pipe, a file, or subprocess.DEVNULL. With both stdin and stdout as pipes, never write everything before reading."
     ),
     outranks=("child-wait", "network-wait", "sleeping", "shutdown-join", "pipe-never-closed", "future-never-resolved"),
     references=("https://docs.python.org/3/library/subprocess.html#subprocess.Popen.wait",),
 )
 
-_UNKNOWN = Resource(
-    "unknown", "pipe", "a descriptor of which nothing was noted"
-)  # the target of a write in a lone core
+_UNKNOWN = Resource("unknown", "pipe", "a descriptor without recorded details")  # the target of a write in a lone core
 
-_SUMMARY = Template("{waiter} waits{at} for {writer}, which cannot go on before that process reads {written}")
-_FULL_PIPE = Template("its full pipe")
-_OUTPUT = Template("what it has written to its terminal")
-_ONLY_READER = Template("{writer} writes into a full pipe that only it could read")
+_SUMMARY = Template("{waiter} waits{at} for {writer}, which cannot continue until the waiting process reads {written}")
+_FULL_PIPE = Template("the full pipe between them")
+_OUTPUT = Template("the output written to the terminal")
+_ONLY_READER = Template("{writer} writes to a full pipe that only its own process could read")
 _OUTSIDE = Template(
-    "{writer} cannot go on writing{at} before {readers: and }, which was not captured, reads its full pipe"
+    "{writer} cannot go on writing{at}: its pipe is full, and what could read it was not captured: {readers: and }"
 )
-_READERS_UNKNOWN = Template("who reads what a thread writes: only a capture of the running process knows")
+_READERS_UNKNOWN = Template(
+    "which process reads what a thread writes: only a capture of the running process shows that"
+)
 _FEEDER = Template("{writer} is the feeder of a multiprocessing queue: see mp-join-before-drain")
-_FREE_READER = Template("{writer} cannot write before {readers} reads, which does not wait for it")
-_SOMEBODY = Template("somebody")
+_FREE_READER = Template("{writer} waits for a reader that does not wait for it: {readers}")
+_SOMEBODY = Template("an unknown process")
 _WAITS_FOR = Template("{writer} waits for {pipe}")
 _WRITES = Template("{writer} is in {call} on {pipe}{full}")
 _HOLDS = Template(", which holds {bytes} of {limit} bytes")
 _WAITS_BACK = Template("{waiter}{at} waits for {what}, without a time limit")
-_LOOP_IGNORES = Template("its event loop does not watch that pipe: it stops reading when nobody takes what it has read")
-_NO_OTHER_READS = Template("none of the {count} other threads of {program} reads it now")
+_LOOP_IGNORES = Template(
+    "its event loop does not watch that pipe: it stops reading when the program does not take what it has read"
+)
+_NO_OTHER_READS = Template("{program} has {count:n other thread}, which {count:v does|do} not read it now")
 
 
 def match(view: View) -> Iterator[Answer]:

@@ -5,9 +5,9 @@ has ended or closed its end; a copy of the write end is still open in the reader
 behind, or in a process that was forked meanwhile.
 
 **Easily mistaken for** an idle worker, whose parent can still send something; `network-wait`; `child-wait`, where the child
-that was to write still lives.
+that should write is still alive.
 
-**Why it hangs.** The end of a file is reported when the last descriptor for writing is closed, in whatever process it is.
+**Why it hangs.** A reader sees the end of a pipe only when the last write descriptor is closed, in whichever process it is.
 
 **Remedy.** Close the write end in the process that reads, start daemons with their output elsewhere, and let children inherit
 nothing (`close_fds=True`, which is the default of subprocess; `spawn` rather than `fork`).
@@ -32,12 +32,12 @@ PATTERN = Pattern(
     id="pipe-never-closed",
     title="waits for the end of a pipe whose write end is still open",
     explanation=(
-        "A reader is told of the end of a pipe when the last descriptor for writing is closed, in whatever process it is. "
-        "A copy is still open where nobody will write to it."
+        "A reader sees the end of a pipe only when the last write descriptor is closed, in whichever process it is. Here a copy "
+        "is still open in a process that will not write to it."
     ),
     remedy=(
         "Close the write end in the reading process right after the fork, give daemons their own stdout and stderr "
-        "(subprocess.DEVNULL, a file), and keep children from inheriting descriptors; or send a sentinel and a length."
+        "(subprocess.DEVNULL, a file), and keep children from inheriting descriptors; or send a length or a sentinel."
     ),
     outranks=("child-wait", "network-wait", "sleeping", "shutdown-join"),
     references=(
@@ -54,14 +54,14 @@ _SUMMARY = Template("{reader} waits{at} for the end of a pipe, which is still op
 _HOLDER = Template("{name}, as {how: and }")
 _ITSELF = Template("that process itself")
 _READS = Template("{reader} waits to read{at}: {pipe}")
-_ORPHAN = Template("{program} has lost its parent: whoever started it has ended")
+_ORPHAN = Template("{program} is an orphan: the process that started it has ended")
 _HANDLER_MAY_WRITE = Template("a signal handler of the program may write to it: a wake-up pipe looks like this")
 _THREAD_MAY_WRITE = Template(
     "another thread of the process may write to it ({threads}): a wake-up pipe looks like this"
 )
-_FIFO = Template("{reader} reads a FIFO, which anybody may open to send something")
+_FIFO = Template("{reader} reads a FIFO, which any process may open and write to")
 _MAY_WRITE = Template("{reader} reads a pipe that {holder} may still write to")
-_HOLDER_WORKS = Template("{reader} reads a pipe of which another holder is at work")
+_HOLDER_WORKS = Template("{reader} reads a pipe, and another process that holds its write end is at work")
 
 
 def match(view: View) -> Iterator[Answer]:

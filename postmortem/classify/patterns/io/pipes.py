@@ -25,9 +25,11 @@ _PROGRAM = Template("{name} (PID {pid})")
 _PID = Template("PID {pid}")
 _SOME_DESCRIPTOR = Template("a descriptor")
 _WORKER = Template(
-    "the other end is its parent's, or of somebody above: a worker that waits for orders rests like this"
+    "the other end belongs to its parent or another ancestor: an idle worker that waits for orders looks like this"
 )
-_MANAGER = Template("it asks an object of a multiprocessing manager, which may wait by design: a queue, a lock")
+_MANAGER = Template(
+    "it calls an object of a multiprocessing manager, such as a queue or a lock, which may wait by design"
+)
 
 
 class Waiter(NamedTuple):

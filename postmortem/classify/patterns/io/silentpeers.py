@@ -20,10 +20,10 @@ _MOST = 64
 _NAMED = 3
 
 _REMEDY = Template(
-    "Agree who sends first, and write that down beside the protocol: when every side reads before it writes, nobody begins. "
-    "Give each receive a time limit (Connection.poll(timeout), socket.settimeout), so that a peer that waits, too, is noticed."
+    "Define which side sends first, and document it with the protocol: if every side reads before it writes, none starts. "
+    "Give each receive a time limit (Connection.poll(timeout), socket.settimeout), so that a peer that also waits is noticed."
 )
-_SUMMARY = Template("{readers}{more} each wait to read what another one of them would send: nobody sends first")
+_SUMMARY = Template("{readers}{more} each wait to read what another one of them would send: none of them sends first")
 _READER = Template("{who}{at}")
 _READER_AT = Template(" (at {frame})")
 _MORE = Template(" and {count} more")

@@ -23,8 +23,8 @@ from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
     id="sleeping",
-    title="a plain sleep is all there is",
-    explanation="The program asked the kernel to let it sleep: that thread does nothing before it is over.",
+    title="a plain sleep, and nothing else happens",
+    explanation="The program asked the kernel to let it sleep: the thread does nothing until the sleep is over.",
     remedy="Shorten the sleep, bound the back-off, or wait for the event itself with a timeout.",
     references=("https://docs.python.org/3/library/time.html#time.sleep",),
 )
@@ -37,17 +37,17 @@ ALONE = 60
 _SLEEPS = Template("{thread} sleeps{duration} at {frame}, {beside}")
 _OTHERS_WORK = Template("while others work")
 _NOTHING_COMPUTES = Template("and nothing else computes")
-_PROGRAM_SLEEPS = Template("{program} ({pid}){kind} sleeps in {call}{duration}")
+_PROGRAM_SLEEPS = Template("{program} (PID {pid}){kind} sleeps{duration} (system call {call})")
 _PROCESS = Template("process {pid}")
 _NO_PYTHON = Template(", which is not a Python program,")
-_A_SLEEP = Template("a sleep")
+_A_SLEEP = Template("unknown")
 _DURATION = Template(" for {seconds:g} s")
-_CALL = Template("{thread} is in the system call {call}")
+_CALL = Template("{thread} sleeps (system call {call})")
 _LENGTH = Template("it asked to sleep {seconds:g} s")
-_ALLOWED = Template("it was allowed {seconds:g} s in all")
+_ALLOWED = Template("the program was allowed {seconds:g} s in all")
 _TASK_SLEEPS = Template("{task} sleeps at {frame}, and no task has anything else to do")
-_ASLEEP = Template("{asleep} of {all} tasks are suspended in asyncio.sleep")
-_LOOP_SLEEPS = Template("the event loop of {thread} sleeps in {call}, for {seconds:g} s more at the last look")
+_ASLEEP = Template("{asleep} of {all:n task} {asleep:v is|are} suspended in asyncio.sleep")
+_LOOP_SLEEPS = Template("the event loop of {thread} sleeps in {call}, with {seconds:g} s left at the last observation")
 _OTHER_WORKS = Template("{sleeper} sleeps, but {other} has work")
 
 

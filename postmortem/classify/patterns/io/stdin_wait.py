@@ -1,15 +1,15 @@
-"""Waits for input that nobody types.
+"""Waits for input that does not come.
 
 **What it looks like.** The main thread reads descriptor 0, without a timeout: a terminal, or a pipe whose writer itself waits
 for a person. Often it is a question (`input()`, `getpass`, a debugger's prompt) that was not expected there.
 
-**Easily mistaken for** `pipe-never-closed`, where an end of file is withheld; a worker or a language server, which reads its
-orders from a parent that lives.
+**Easily mistaken for** `pipe-never-closed`, where the end of file does not come; a worker or a language server, which
+reads its orders from a parent that is still alive.
 
-**Why it hangs.** Nobody answers: the program runs in CI, under a service manager or in a pipeline, or the question is hidden
+**Why it hangs.** No answer comes: the program runs in CI, under a service manager or in a pipeline, or the question is hidden
 in captured output.
 
-**Remedy.** Give it its input (`< /dev/null` makes it end at once), ask only `if sys.stdin.isatty()`, and take answers from
+**Remedy.** Provide its input (`< /dev/null` makes it end at once), ask only `if sys.stdin.isatty()`, and take answers from
 options.
 """
 
@@ -29,18 +29,18 @@ from .pipes import WRITES, Waiter, ancestors, behind, holders, read_ends, waiter
 
 PATTERN = Pattern(
     id="stdin-wait",
-    title="waits for input that nobody types",
-    explanation="The program reads its standard input, and whoever should write there, a person or another program, does not.",
+    title="waits for input that does not come",
+    explanation="The program reads its standard input, and the person or program that should write to it does not.",
     remedy=(
         "Start it with its input, or with `< /dev/null`; ask only when sys.stdin.isatty(), and take the answer from an "
-        "option or the environment otherwise. A breakpoint() that was left behind waits like this, too."
+        "option or the environment otherwise. A forgotten breakpoint() waits like this, too."
     ),
     outranks=("child-wait", "sleeping"),
     references=("https://docs.python.org/3/library/functions.html#input",),
 )
 
 #: Standard input without recorded details.
-_UNKNOWN = Resource("stdin", "file", "stdin; what that was, only a capture of the running process knows")
+_UNKNOWN = Resource("stdin", "file", "stdin (only a capture of the running process shows what it was)")
 #: The state of a pipe whose only writers themselves read a terminal.
 _WRITER_ASKS = "writer reads a terminal"
 _QUESTION = re.compile(r"\b(input|getpass|raw_input|prompt|confirm|breakpoint)\s*\(")
@@ -57,11 +57,11 @@ _TALKS = (("/code.py", "interact"), ("/cmd.py", "cmdloop"))
 _SUMMARY = Template("{reader} waits{at} for input that does not come, from {stdin}")
 _READS = Template("{reader} reads its input{at}: {stdin}")
 _ASKS_PERSON = Template("it asks a person: {call}")
-_WORKER = Template("a program that takes its orders from another one, as a worker or a language server, rests so")
+_WORKER = Template("a worker or a language server that takes orders from another program looks like this when idle")
 _AT_TERMINAL = Template("a person may sit at that terminal")
-_CONSOLE = Template("it is an interactive console, to which somebody may type")
+_CONSOLE = Template("it is an interactive console, in which a person may be typing")
 _SENT = Template("{reader} reads what another process of the tree sends: {stdin}")
-_FILTER = Template("{reader} reads a pipe, as such programs do: {stdin}")
+_FILTER = Template("{reader} reads a pipe, as filter programs do: {stdin}")
 
 
 def match(view: View) -> Iterator[Answer]:

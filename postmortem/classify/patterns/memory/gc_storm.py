@@ -1,15 +1,15 @@
-"""The garbage collector runs again and again, and hardly anything else does.
+"""The garbage collector runs again and again, and little else does.
 
 **What it looks like.** A process uses a core, and most observations of the interpreter show the cyclic garbage collector at
 work; its own counters rise by full collections.
 
-**Easily mistaken for** `python-busy-loop`: the samples show one line of Python, the one that happens to set it off.
+**Easily mistaken for** `python-busy-loop`: the samples show one line of Python, the one that happens to trigger it.
 
-**Why it is slow.** A full collection visits every container that there is. `gc.collect()` after each item, a threshold
+**Why it is slow.** A full collection visits every container in the process. `gc.collect()` after each item, a threshold
 that was set low, or a callback that collects make the cost of each step grow with all that the program keeps.
 
 **Remedy.** Collect once after the whole batch, or leave it to the interpreter; raise the threshold
-(`gc.set_threshold`), and `gc.freeze()` what stays for good.
+(`gc.set_threshold`), and `gc.freeze()` permanent objects.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ PATTERN = Pattern(
     title="the cyclic garbage collector runs again and again",
     explanation=(
         "The cyclic garbage collector goes through all containers of the program (lists, dicts, objects) to find those that "
-        "only refer to each other. That is done so often here that it takes most of the time, and it holds the GIL (the "
+        "only refer to each other. Here it runs so often that it takes most of the time, and it holds the GIL (the "
         "interpreter lock) meanwhile."
     ),
     remedy=(
         "Take gc.collect() out of the loop (once per batch is enough), or raise gc.set_threshold(); gc.freeze() after "
-        "start-up keeps what stays for good out of every later collection."
+        "start-up keeps permanent objects out of all later collections."
     ),
     needs=("window",),
     outranks=("python-busy-loop", "gil-contention", "gil-held-by-native", "sleeping", "network-wait", "child-wait",
@@ -51,15 +51,15 @@ FULL_SHARE = 0.1
 #: Least number of observations; fewer are not representative.
 MIN_LOOKS = 10
 
-_SUMMARY = Template("the garbage collector takes {share:.0%} of the time, set off at {place}")
+_SUMMARY = Template("the garbage collector takes {share:.0%} of the time, triggered at {place}")
 _UNKNOWN_PLACE = Template("an unknown place")
-_AT_WORK = Template("the collector was at work in {share:.0%} of {looks:n look} over {seconds:.1f} s")
-_COUNTERS = Template("its own counters rose by {counts} (generation {oldest}: everything there is)")
+_AT_WORK = Template("the collector was at work in {share:.0%} of {looks:n observation} over {seconds:.1f} s")
+_COUNTERS = Template("its own counters rose by {counts} (generation {oldest}: all objects)")
 _COUNT = Template("{count} of generation {generation}")
-_SETS_OFF = Template("{thread} sets it off at {place}{how}")
+_SETS_OFF = Template("{thread} triggers it at {place}{how}")
 _BY_CALL = Template(", with gc.collect()")
 _NO_WINDOW = Template("an observation window: how much of the time the collector is at work")
-_SELDOM = Template("the garbage collector of process {pid} was at work in {share:.0%} of the looks")
+_SELDOM = Template("the garbage collector of process {pid} was at work in {share:.0%} of the observations")
 
 
 def match(view: View) -> Iterator[Answer]:

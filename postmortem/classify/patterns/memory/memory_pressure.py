@@ -1,8 +1,8 @@
-"""There is too little memory: pages are evicted, and read again from the disk, all the time.
+"""There is too little memory: pages are constantly evicted and read again from the disk.
 
-**What it looks like.** Threads stand still in the middle of plain code (a page fault, not a system call), in state D; the same
+**What it looks like.** Threads are stalled in the middle of plain code (a page fault, not a system call), in state D; the same
 pages that were evicted a moment ago are read again (refaults), or come back from swap; the control group is at its limit, or
-the machine has nothing left.
+the machine has no memory left.
 
 **Easily mistaken for** `disk-wait` and `python-busy-loop`; a program that reads a large file for the first time, which has page
 faults too, but no refaults; a cache that fills its group to the limit, which costs nothing.
@@ -10,7 +10,7 @@ faults too, but no refaults; a cache that fills its group to the limit, which co
 **Why it hangs.** The program uses more memory than it may have. The kernel evicts pages that the program needs next, its own
 code included, so that each step waits for the disk, a thousand times slower than memory.
 
-**Remedy.** A higher limit, or touch less at a time: fewer workers, smaller batches, no copies, parts of a file in order.
+**Remedy.** Raise the limit, or use less memory at a time: fewer workers, smaller batches, no copies, parts of a file in order.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
     id="memory-pressure",
-    title="too little memory: pages are pushed out and read again",
+    title="too little memory: pages are evicted and read again",
     explanation=(
-        "When memory runs short, the kernel pushes out pages that it can read again from the disk: of files, of the program's "
-        "own code, and to swap. If they are needed again at once, the program waits for the disk at every step. It looks "
-        "busy or asleep, and gets next to nothing done."
+        "When memory runs short, the kernel evicts pages that it can read again from the disk: pages of files, of the program's "
+        "own code, and pages written to swap. If they are needed again at once, the program waits for the disk at every step. "
+        "It looks busy or asleep, and gets next to nothing done."
     ),
     remedy=(
-        "Give it more memory (memory.max, docker --memory, resources.limits.memory), or let it touch less at a time: fewer "
+        "Give it more memory (memory.max, docker --memory, resources.limits.memory), or let it use less at a time: fewer "
         "workers, smaller batches, data read in order and once."
     ),
     needs=("window",),
@@ -61,20 +61,20 @@ PSI = 0.05
 #: Bytes over the window: fewer, such as an idle machine's occasional refaults (0.1 MB/s measured), are no pressure.
 LEAST = 1 << 20
 
-_SUMMARY = Template("{process} has too little memory: {where} is full, what it needs{at} is read again and again")
+_SUMMARY = Template("{process} has too little memory: {where} is full, and what it needs{at} is read again and again")
 _ITS_GROUP = Template("its control group")
 _THE_MACHINE = Template("the machine")
 _GROUP_USES = Template("its control group {path} uses {used:.0f} MB of the {limit:.0f} MB that it may ({share:.0%})")
-_READ_AGAIN = Template("{size:.0f} MB were read again in the window that had been pushed out shortly before")
-_KILLED = Template("{count} processes of the group were killed for want of memory meanwhile")
+_READ_AGAIN = Template("{size:.0f} MB that had been evicted shortly before were read again in the window")
+_KILLED = Template("{count:n process|processes} of the group {count:v was|were} killed for lack of memory meanwhile")
 _MACHINE_HAS = Template("the machine has {left:.0f} MB left of {size:.0f} MB")
 _FROM_SWAP = Template("{size:.0f} MB were read again in the window, {swapped:.0f} MB of them from swap")
 _STALLED = Template(
-    "{found} of {looks} looks found {process} standing still in a page fault; {faults} of its faults waited for a disk"
+    "{found} of {looks} observations found {process} stalled in a page fault; {faults} of its page faults waited for a disk"
 )
-_PSI = Template("all in all tasks stood still for {share:.0%} of the window for want of memory (PSI)")
+_PSI = Template("in all, tasks were stalled for lack of memory for {share:.0%} of the window (PSI)")
 _BEFORE = Template("whether the pages that process {pid} waits for had been in memory before")
-_NOTHING_AGAIN = Template("{process} read nothing again that had been pushed out of memory")
+_NOTHING_AGAIN = Template("{process} read nothing again that had been evicted from memory")
 
 
 class Pressure(NamedTuple):

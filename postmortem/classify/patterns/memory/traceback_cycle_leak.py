@@ -1,4 +1,4 @@
-"""Exceptions are kept alive, with their frames and all that these hold.
+"""Exceptions are kept alive, with their frames and all variables in them.
 
 **What it looks like.** Memory holds dozens of exceptions, or a few that are large, beyond those that are being handled. Each
 has a traceback, the traceback has frames, and the frames have variables with megabytes in them.
@@ -26,13 +26,13 @@ from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
     id="traceback-cycle-leak",
-    title="exceptions are kept alive with their frames and all these hold",
+    title="exceptions are kept alive, with their frames and variables",
     explanation=(
         "An exception remembers its traceback: every function that it came through, with all variables as they were. As long "
         "as the exception is kept somewhere, or refers to itself through one of these variables, none of that memory is freed."
     ),
     remedy=(
-        "Keep the text of the error in place of the exception (traceback.format_exception), or drop what it drags along: "
+        "Keep the text of the error instead of the exception (traceback.format_exception), or drop what it keeps alive: "
         "exc.with_traceback(None), traceback.clear_frames(exc.__traceback__); delete variables that refer to the exception "
         "before the function ends."
     ),
@@ -54,13 +54,18 @@ _SUMMARY = Template("{count} {type}{count:v |s} are kept alive{by}{raised}, and 
 _BY = Template(" by {keepers: and }")
 _RAISED = Template(", raised at {frame}")
 _COUNT = Template("{count} {type}{count:v |s}{raised}, with {frames:n frame} in their tracebacks")
-_SIZE = Template("the variables of these frames keep {size:.1f} MB and more alive{most}")
-_MOST = Template(", the most of it {variable}")
+_SIZE = Template("the variables of these frames keep at least {size:.1f} MB alive{most}")
+_MOST = Template("; largest share: {variable}")
 _REACHED = Template("they are reached through {keepers}")
-_CYCLIC = Template("{count} of them are in a circle: a variable of their own traceback refers to them")
-_UNREACHED = Template("no variable that was looked at leads to them: what keeps them is a circle, or out of sight")
+_CYCLIC = Template(
+    "{count} of them {count:v is|are} in a reference cycle: a variable of {count:v its|their} own traceback refers to "
+    "{count:v it|them}"
+)
+_UNREACHED = Template(
+    "no variable that was examined leads to them: they are kept by a reference cycle, or by something that was not examined"
+)
 _LIKEWISE = Template("likewise {count} {type}{count:v |s}, {size:.1f} MB")
-_LITTLE = Template("{count:n exception} of process {pid} are kept, with little memory")
+_LITTLE = Template("{count:n exception} of process {pid} {count:v is|are} kept, but with little memory")
 
 
 def match(view: View) -> Iterator[Answer]:

@@ -1,4 +1,4 @@
-"""A queue without a bound grows ahead of its consumer.
+"""An unbounded queue grows faster than its consumer empties it.
 
 **What it looks like.** A queue without a maximum size holds hundreds or thousands of items, and more at the end of the window
 than at its beginning. Its producer never has to wait.
@@ -25,7 +25,7 @@ from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
     id="unbounded-queue",
-    title="a queue without a bound grows ahead of its consumer",
+    title="an unbounded queue grows faster than its consumer empties it",
     explanation=(
         "Items are put into this queue faster than they are taken out, and nothing stops that, because the queue has no "
         "maximum size. Every item waits for all those before it, so everything comes later and later, and memory fills up."
@@ -49,20 +49,20 @@ MIN_GROWTH, GROWTH_SHARE = 20, 0.01
 _BARE = ("collections.deque", "list")
 
 _SUMMARY = Template(
-    "the {kind} {name} has no bound and grows ahead of its consumer: {items:,} items, {rate:,.0f} more each second{put}"
+    "the {kind} {name} is unbounded and grows faster than it is emptied: {items:,} items, {rate:,.0f} more each second{put}"
 )
-_PUT = Template(", put in at {frames}")
+_PUT = Template(", added at {frames}")
 _HOLDS = Template("{name} ({kind}) holds {items:,} items and has no maximum size")
 _GREW = Template("it grew by {growth:,} in {seconds:.1f} s, {rate:,.0f} a second{fewest}")
-_FEWEST = Template("; the fewest seen meanwhile were {least:,}")
-_PUT_INTO = Template("put into at {frames}")
-_TAKEN_FROM = Template("taken from at {frames}")
-_NOT_TAKEN_FROM = Template("nobody was found who takes from it")
+_FEWEST = Template("; fewest seen meanwhile: {least:,}")
+_PUT_INTO = Template("items are added at {frames}")
+_TAKEN_FROM = Template("items are taken out at {frames}")
+_NOT_TAKEN_FROM = Template("no consumer of it was found")
 _USED_BY = Template("used by {users}")
 _FRAMES = Template("{count:n frame}")
 _OTHER_GROWS = Template("{name} grows as well: {items:,} items")
 _CONSUMER_AT = Template("a thread that takes from it is at {frame}")
-_ALONE = Template("one thread, or one function, both fills and empties it: it may be a list of its own")
+_ALONE = Template("one thread, or one function, both fills and empties it: it may be a private work list")
 _NO_WINDOW = Template("an observation window: does {name} ({items} items) grow?")
 _STEADY = Template("{name} of process {pid} holds {items} items, and does not grow")
 

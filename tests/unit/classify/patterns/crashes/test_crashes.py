@@ -29,7 +29,7 @@ from postmortem.report.phrases.wording import Wording
 from postmortem.waitgraph import Places
 
 from .....support.diagnosed import classify
-from .....support.make import evidence, frame, process, thread, two_locks, verdict
+from .....support.make import counted, evidence, frame, process, thread, two_locks, verdict
 
 LIBC, PYTHON, UNITS = "/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin/python3.12", "/app/_units.so"
 HANDLER = NativeFrame("<signal handler called>", LIBC, 9)
@@ -84,7 +84,7 @@ def test_a_fault_says_what_failed_and_who_called_it() -> None:
     assert (found.pattern, found.confidence) == ("native-crash", "proven")
     assert "a null pointer with an offset" in found.summary and "scale of _units.so" in found.summary
     assert any("`mov (%rdi),%rax`" in fact for fact in found.evidence)
-    assert any("not who made it" in fact for fact in found.evidence)
+    assert any("not what made it" in fact for fact in found.evidence)
     assert [(culprit.file, culprit.line) for culprit in found.culprits] == [
         ("/app/service.py", 7),
         ("/app/service.py", 20),
@@ -98,7 +98,11 @@ def test_a_fault_says_what_failed_and_who_called_it() -> None:
     [
         ({"address": 0xDDDDDDDDDDDDDE85, "code_name": "SI_KERNEL"}, "freed memory", "Py_INCREF"),
         ({"address": 0x7F0000001000, "access": "execute"}, "it jumped to", "callback"),
-        ({"signal": signal.SIGBUS, "code_name": "BUS_ADRERR", "address": 0x7F0000001000}, "ends before", "cut a file"),
+        (
+            {"signal": signal.SIGBUS, "code_name": "BUS_ADRERR", "address": 0x7F0000001000},
+            "ends before",
+            "truncate a file",
+        ),
         ({"signal": signal.SIGFPE, "code_name": "FPE_INTDIV", "address": None}, "divided by zero", "divisor"),
         ({"signal": signal.SIGILL, "code_name": "ILL_ILLOPN", "address": None}, "does not have", "this processor"),
         ({"code_name": "SI_KERNEL", "address": None}, "no program can have", "Check what the line"),
@@ -108,6 +112,12 @@ def test_each_kind_of_fault_has_its_own_words(known: Any, words: str, remedy: st
     """What the address and the signal say, and what is to be done about it."""
     found = first(fault(**known))
     assert found.pattern == "native-crash" and words in found.summary and remedy in found.remedy
+
+
+def test_an_instruction_that_could_not_be_read() -> None:
+    """A blank one is no trap."""
+    found = first(fault(signal=signal.SIGILL, code_name="ILL_ILLOPN", address=None, instruction=" "))
+    assert found.pattern == "native-crash" and "does not have" in found.summary
 
 
 def test_a_pointer_that_ctypes_has_cut() -> None:
@@ -176,7 +186,7 @@ def test_native_code_that_calls_itself() -> None:
     deep = fault((c("lookup", PYTHON), c("get", PYTHON), *turn * 50, *CALLED), stack="guard", native_depth=102)
     assert "compose_node → compose_sequence of _units.so" in first(deep).summary
     flat = first(fault(stack="guard", native_depth=8))
-    assert "No recursion is to be seen" in flat.remedy and "again and again" not in flat.summary
+    assert "No recursion is visible" in flat.remedy and ", repeated" not in flat.summary
 
 
 def test_an_address_inside_the_stack_is_no_overflow() -> None:
@@ -212,7 +222,7 @@ def test_the_debug_allocator_speaks_through_a_fatal_error() -> None:
         "fatal-python-error",
         ("heap-corruption",),
     )
-    assert "behind a block" in heap.summary
+    assert "after a block" in heap.summary
 
 
 @pytest.mark.parametrize(
@@ -265,9 +275,9 @@ def test_what_was_put_into_a_message_is_not_known() -> None:
     ("function", "message", "words"),
     [
         ("PyThreadState_Get", "no current thread", "did not hold the GIL"),
-        (None, "Python memory allocator called without holding the GIL", "memory of Python's"),
+        (None, "Python memory allocator called without holding the GIL", "memory from Python's"),
         (None, "Cannot recover from stack overflow.", "recursion limit"),
-        ("none_dealloc", "deallocating None", "given back more often"),
+        ("none_dealloc", "deallocating None", "released more often"),
         ("PyEval_RestoreThread", "NULL tstate", "out of order"),
         ("Py_EndInterpreter", "not the last thread", "sub-interpreter"),
         ("_Py_CheckFunctionResult", "a function returned NULL without setting an exception", "without an exception"),
@@ -278,6 +288,12 @@ def test_what_the_last_words_mean(function: Optional[str], message: str, words: 
     found = meaning(function, message)
     assert found is not None and words in Wording(Places(evidence())).text(found.words)
     assert meaning(None, "the moon is full") is None
+
+
+def test_internal_is_not_interned() -> None:
+    """A message about something internal is not about the table of interned strings."""
+    assert meaning(None, "an internal error of the extension") is None
+    assert meaning("unicode_dealloc", "Inconsistent interned string state.") is not None
 
 
 def test_a_stack_overflow_that_the_interpreter_reports() -> None:
@@ -318,6 +334,12 @@ def test_a_watchdog_thread_of_its_own() -> None:
     assert kind_of(own) == "inside" and "watchdog" in first(own).summary
     assert (first(own).pattern, first(own).confidence) == ("killed", "proven")
     assert first(sent(sender_pid=1)).confidence == "likely"
+
+
+def test_a_kill_during_a_window() -> None:
+    """A thread with counters is a culprit like any other, once."""
+    known = sent(thread_counters=counted({"S": 16}, {"read": 16}), code_name="SI_TKILL")
+    assert (first(known).pattern, first(known).culprits[0].line) == ("killed", 7)
 
 
 def test_an_alarm_that_aborts() -> None:

@@ -35,6 +35,14 @@ def test_thrash_is_rooted_in_the_polling_line() -> None:
     assert report.victims[0].tid == 1 and "9,000" in report.summary
 
 
+def test_thrash_at_a_line_that_is_not_known() -> None:
+    """The remedy names the file alone."""
+    known = polling(20, 9000, 12000, 1.0)
+    tasks = tuple(changed(t, stack=tuple(changed(f, line=None) for f in t.stack)) for t in known.tasks)
+    remedy = classify(evidence(changed(known, tasks=tasks))).findings[0].remedy
+    assert f"At {APP}, wait" in remedy and "None" not in remedy
+
+
 def test_wakes_in_vain_are_thrash_too() -> None:
     """The giver wins the lock back every time: hardly a hand-over, but far more wake-ups than the timer explains."""
     assert verdict(evidence(polling(20, 300, 16000, 0.9))) == "gil-thrash"

@@ -65,6 +65,12 @@ def test_a_child_that_cannot_even_start() -> None:
     assert (verdict(known), lines(known)) == ("disk-wait", [1])
 
 
+def test_state_d_without_a_recorded_call() -> None:
+    """The observations show where in the kernel it sleeps, but no system call."""
+    bare = changed(stuck({}, "x"), wait=None, counters=counted({"D": 16}, {}, {"rpc_wait_bit_killable": 16}))
+    assert found(evidence(process([bare]))) == {"disk-wait": "likely"}
+
+
 def test_one_moment_does_not_tell() -> None:
     """State D without a window."""
     bare = changed(stuck({}, "x"), counters=None)

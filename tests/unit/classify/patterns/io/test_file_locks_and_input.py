@@ -30,7 +30,7 @@ def test_a_lock_on_a_file() -> None:
     """Its holder is named, in the tree or beyond; proven when that is the process itself."""
     first = classify(lock_wait(900, wakers=(Waker("holder", "kernel", pid=900, name="vim"),))).findings[0]
     assert (first.pattern, first.confidence) == ("file-lock-wait", "likely")
-    assert first.summary.endswith("the lock on /tmp/a.lock, which vim (PID 900) holds")
+    assert first.summary.endswith("the lock on /tmp/a.lock, held by vim (PID 900)")
     assert [c.function for c in first.culprits] == ["take"]
     assert verdict(lock_wait(OTHER, daemon(PARENT))) == "file-lock-wait"
     assert found(lock_wait(PARENT))["file-lock-wait"] == "proven"

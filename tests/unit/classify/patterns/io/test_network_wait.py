@@ -86,6 +86,13 @@ def test_a_future_that_only_a_peer_can_resolve() -> None:
     assert (found(evidence(known)), lines(evidence(known))) == ({"network-wait": "likely"}, [9])
 
 
+def test_a_task_without_a_name() -> None:
+    """It is called by its id."""
+    known = changed(client_loop(accepted=False), listening=())
+    known = changed(known, tasks=tuple(changed(task, name=None) for task in known.tasks))
+    assert classify(evidence(known)).findings[0].summary.startswith("task task-1 ")
+
+
 def test_a_future_that_somebody_else_may_resolve() -> None:
     """With an accepted connection, or a thread that still works, the future is no peer's alone: silence."""
     worker = thread(2, [frame("work")], gil="holds", counters=counters(0.1))

@@ -57,7 +57,7 @@ def test_a_terminal_that_its_emulator_does_not_read() -> None:
     diagnosis = classify(evidence(waiting_parent(), writes))
     first = diagnosis.findings[0]
     assert (first.pattern, first.confidence, first.culprits[0].function) == ("pipe-deadlock", "likely", "fetch")
-    assert "written to its terminal" in first.summary
+    assert "output written to the terminal" in first.summary
     stranger = of(
         CHILD, (waits(changed(full, wakers=()), "write", CHILD, "report", fd=1),), (changed(full, wakers=()),)
     )
@@ -306,7 +306,7 @@ def test_peers_that_all_read_first() -> None:
     assert [(f.pattern, f.confidence, {c.pid for c in f.culprits}) for f in told] == [
         ("pipe-deadlock", "proven", {CHILD, OTHER})
     ]
-    assert "who sends first" in told[0].remedy
+    assert "which side sends first" in told[0].remedy
     handled = talks(OTHER, "pipe:[9]", ((CHILD, 7, "w"),), signal_handlers=(SignalHandler(14),), catches=(14,))
     assert "likely" not in found(evidence(parent, one, handled)).values()
 

@@ -31,7 +31,7 @@ def test_a_storm_is_set_off_at_a_line() -> None:
     report = classify(collecting(95)).findings[0]
     assert (report.pattern, report.confidence, lines(collecting(95))) == ("gc-storm", "likely", [14])
     said = " ".join(report.evidence)
-    assert "95% of 100 looks" in said and "40 of generation 2" in said and "gc.collect()" in said
+    assert "95% of 100 observations" in said and "40 of generation 2" in said and "gc.collect()" in said
     assert [v.tid for v in report.victims] == [2]
 
 
@@ -53,7 +53,7 @@ def test_shares_and_full_collections(busy: int, counts: Optional[Tuple[int, ...]
     known = collecting(busy, counts=counts)
     assert found(known).get("gc-storm") == expected
     ruled = {r.pattern: r.because for r in classify(known).ruled_out}
-    assert ("29% of the looks" in ruled.get("gc-storm", "")) == (expected is None)
+    assert ("29% of the observations" in ruled.get("gc-storm", "")) == (expected is None)
 
 
 def test_few_looks_and_one_moment_tell_nothing() -> None:

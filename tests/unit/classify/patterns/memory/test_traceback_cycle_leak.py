@@ -73,9 +73,9 @@ def test_nothing_kept_nothing_said() -> None:
 def test_a_circle_is_told() -> None:
     """A variable of their own traceback refers to them; and where nothing leads to them, that is said."""
     circle = classify(keeping(changed(KEPT, cyclic=40, keepers=()))).findings[0]
-    assert "40 of them are in a circle" in " ".join(circle.evidence)
+    assert "40 of them are in a reference cycle" in " ".join(circle.evidence)
     hidden = classify(keeping(changed(KEPT, cyclic=0, keepers=()))).findings[0]
-    assert "out of sight" in " ".join(hidden.evidence)
+    assert "not examined" in " ".join(hidden.evidence)
 
 
 def test_where_they_come_from_stands_in() -> None:
