@@ -53,7 +53,7 @@
       }
       this.cited = add(check(id("cited"), "only those cited by findings", changed, false));
       this.idle = add(check(id("idle"), "show idle ones", changed, true));
-      this.grouped = add(check(id("grouped"), "group those with the same stack", changed, true));
+      this.grouped = add(check(id("grouped"), "group similar ones", changed, true));
       this.element = h("form", { class: "filters", role: "search", "aria-label": "Threads, tasks and processes",
         onsubmit: (event) => event.preventDefault() }, fields);
       this._haystacks = new Map();

@@ -189,7 +189,7 @@ WORDS: Dict[GapCode, _Words] = {
     ),
     "native-handlers": _words("C code handles {names}: what it then does cannot be read"),
     "references-uncounted": _words(
-        "{what} counts {references:n reference}, {found} of which {found:v was|were} found",
+        "{what} counts {references:n reference}, of which {found} {found:v was|were} found",
         "a core with every page (--core sparse) shows more, unless C code is in the way",
     ),
     "references-unfound": _words(
