@@ -15,7 +15,7 @@ TERMS: Dict[str, str] = {
     "re-entrant lock": "RLock: its holder may acquire it again",
     "condition": "the thread sleeps until another one notifies it",
     "semaphore": "a counter of free permits",
-    "event loop": "the thread that runs coroutines and callbacks in turn",
+    "event loop": "the scheduler that runs coroutines and callbacks in turn",
     "pipe": "a one-way channel between processes",
 }
 

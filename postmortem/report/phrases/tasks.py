@@ -44,7 +44,7 @@ class Waits:
         names = self._named(wait.tasks)
         if len(wait.tasks) == 1:
             return f"task {names[0]}"
-        what = "the first of" if wait.any else "all of"
+        what = "the first of" if wait.any else "all"
         more = f" and {len(wait.tasks) - _NAMED} more" if len(wait.tasks) > _NAMED else ""
         return f"{what} {len(wait.tasks)} tasks: {', '.join(names)}{more}"
 

@@ -114,9 +114,9 @@ def filled(template: Template, slots: Mapping[str, Slot]) -> str:
 
 
 def _none_runs(said: NoneRuns) -> str:
-    all_threads = f"all its {said.threads} threads wait" if said.threads != 1 else "its only thread waits"
+    all_threads = f"all {said.threads} threads wait" if said.threads != 1 else "its only thread waits"
     and_tasks = (
-        f", and so do its {said.tasks} tasks" if said.tasks > 1 else ", and so does its task" if said.tasks else ""
+        f", and so do all {said.tasks} tasks" if said.tasks > 1 else ", and so does its task" if said.tasks else ""
     )
     handlers = "; the program has set no signal handler" if said.no_handlers else ""
     return (

@@ -30,7 +30,7 @@ def test_a_lock_is_told_with_its_holder_and_what_is_held_meanwhile() -> None:
 def test_awaited_tasks_are_named_and_counted() -> None:
     """All of many, or the first of them."""
     many = tuple(str(n) for n in range(10))
-    assert "all of 10 tasks: 0, 1, 2 and 7 more" in said(task("x", TaskWait("tasks", tasks=many)))
+    assert "all 10 tasks: 0, 1, 2 and 7 more" in said(task("x", TaskWait("tasks", tasks=many)))
     assert "the first of 10 tasks" in said(task("x", TaskWait("tasks", tasks=many, any=True)))
 
 
