@@ -120,14 +120,14 @@ def test_the_list_is_searched_and_filtered(opened: Open) -> None:
     assert rows.count() == 0
     tab.get_by_label("Search").fill("")
     report.until(f"document.querySelectorAll('.agents .row').length === {every}")
-    tab.get_by_label("only those that findings cite").check()
+    tab.get_by_label("only those cited by findings").check()
     cited = rows.count()
     assert 0 < cited < every
-    tab.get_by_label("only those that findings cite").uncheck()
+    tab.get_by_label("only those cited by findings").uncheck()
     tab.get_by_label("GIL", exact=True).select_option("holds")
     assert summary.inner_text().startswith("1 of")
     tab.get_by_label("GIL", exact=True).select_option("")
-    tab.get_by_label("alike ones together").uncheck()
+    tab.get_by_label("group similar ones").uncheck()
     assert rows.count() > every
 
 

@@ -94,7 +94,7 @@ def test_with_some_time_gdb_is_left_out_of_the_rest_and_one_gap_says_so(
     found = evidence_of(bundle, until=time.monotonic() + HANG_S)
     assert _kinds(found) == {"python": CHILDREN + 1}
     (gap,) = [gap for gap in found.gaps if "budget" in reason(gap)]
-    assert (gap.source, remedy(gap)) == ("gdb", f"`postmortem analyze {bundle}` takes all the time that it needs")
+    assert (gap.source, remedy(gap)) == ("gdb", f"`postmortem analyze {bundle}` takes all the time it needs")
     assert f"and {CHILDREN + 1 - 8} more" in gap.subject
 
 

@@ -3,7 +3,7 @@
 
 (() => {
   const h = PM.h;
-  const GILS = [["holds", "holds it"], ["waits", "waits for it"], ["detached", "does without"], ["unknown", "unknown"]];
+  const GILS = [["holds", "holds it"], ["waits", "waits for it"], ["detached", "neither holds nor wants it"], ["unknown", "unknown"]];
 
   function select(id, label, choices, changed) {
     const element = h("select", { id, onchange: changed }, h("option", { value: "" }, "any"),
@@ -51,9 +51,9 @@
       if (agents.some((agent) => model.gil(agent) !== "unknown")) {
         this.gil = add(select(id("gil"), "GIL", GILS, changed));
       }
-      this.cited = add(check(id("cited"), "only those that findings cite", changed, false));
-      this.idle = add(check(id("idle"), "idle ones too", changed, true));
-      this.grouped = add(check(id("grouped"), "alike ones together", changed, true));
+      this.cited = add(check(id("cited"), "only those cited by findings", changed, false));
+      this.idle = add(check(id("idle"), "show idle ones", changed, true));
+      this.grouped = add(check(id("grouped"), "group similar ones", changed, true));
       this.element = h("form", { class: "filters", role: "search", "aria-label": "Threads, tasks and processes",
         onsubmit: (event) => event.preventDefault() }, fields);
       this._haystacks = new Map();

@@ -28,7 +28,7 @@
       section.append(this.filters.element, this.summary, this.rows, this.more);
       const { leftOut } = model.data;
       for (const [what, many] of Object.entries(leftOut)) {
-        if (many) section.append(h("p", { class: "notice" }, `${PM.count(many)} more ${what} are left out of this page: \`-f json\` has all.`));
+        if (many) section.append(h("p", { class: "notice" }, `Left out of this page: ${PM.count(many)} more ${what}. \`-f json\` has all.`));
       }
       this.draw();
     }
@@ -47,7 +47,7 @@
       this.shown = 0;
       this.rows.replaceChildren();
       this.summary.textContent = found === model.agents.length ? `${PM.count(found)} in all` : `${PM.count(found)} of ${PM.count(model.agents.length)}`;
-      if (!found) this.summary.textContent = "None of them fits these filters.";
+      if (!found) this.summary.textContent = "None of them matches these filters.";
       this.page();
     }
 
@@ -86,7 +86,7 @@
 
     common(members) {
       const said = this.model.doing(members[0]);
-      return members.every((agent) => this.model.doing(agent) === said) ? said : `${said}; the others alike`;
+      return members.every((agent) => this.model.doing(agent) === said) ? said : `${said}; the others likewise`;
     }
 
     toggle(item, head, members) {

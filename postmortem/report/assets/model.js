@@ -6,7 +6,7 @@
   const SHAPE = 0, ID = 1, NAME = 2, EDGES = 3, HOLDS = 4, FACTS = 5;
   const GILS = ["unknown", "holds", "waits", "detached"];
   const STATES = {
-    R: "runs, or is ready to", S: "sleeps in the kernel", D: "waits for a device", T: "stopped by a signal",
+    R: "runs or is ready to run", S: "sleeps in the kernel", D: "waits for a device", T: "stopped by a signal",
     t: "stopped by a debugger", Z: "has ended", I: "idle in the kernel",
   };
 
@@ -49,7 +49,7 @@
     facts(agent) { return (this.agents[agent][FACTS] || []).map((one) => this.text(one)); }
     holds(agent) {
       const held = this.agents[agent][HOLDS] || [];
-      return held.flatMap((what, at) => (at % 2 ? [] : [`${this.text(what)}, taken in ${this.text(held[at + 1])}`]));
+      return held.flatMap((what, at) => (at % 2 ? [] : [`${this.text(what)}, acquired in ${this.text(held[at + 1])}`]));
     }
 
     /** The kinds of what it needs, without whom and what exactly. */
@@ -124,7 +124,7 @@
       const said = this.text(this.shape(agent)[DOING]);
       if (said) return said;
       const edges = this.edges(agent), edge = edges.find((one) => one.kind !== "turn") || edges[0];
-      return edge ? this.need(edge) : this.state(agent) || "what it does is unknown";
+      return edge ? this.need(edge) : this.state(agent) || "is in an unknown state";
     }
 
     /** `awaits Lock cache.lock, held by task Task-5` */
@@ -133,7 +133,7 @@
       let said = `${edge.verb} ${edge.what}`;
       const held = ["lock", "rlock", "async-lock", "mutex", "rwlock", "file-lock", "import-lock"].includes(edge.kind);
       if (wakers.length === 1 && held) said += `, held by ${this.label(wakers[0])}`;
-      if (flags & PM.EDGE.gone) said += ", whose holder is no more";
+      if (flags & PM.EDGE.gone) said += ", whose holder has ended";
       return said;
     }
 
@@ -155,12 +155,12 @@
 
     marks(agent) {
       const flags = this.flags(agent), found = [];
-      if (flags & PM.FLAG.main) found.push(["main", "main thread", "The thread that the program began with."]);
+      if (flags & PM.FLAG.main) found.push(["main", "main thread", "The thread that the program started in."]);
       if (flags & PM.FLAG.culprit) found.push(["culprit", "cited as cause", "The verdict names it as a cause."]);
       else if (flags & PM.FLAG.cited && !(flags & PM.FLAG.victim)) found.push(["cited", "also named", "Another finding names it: see “Also found”."]);
-      if (flags & PM.FLAG.victim) found.push(["victim", "suffers", "It is held up by what was found."]);
-      if (flags & PM.FLAG.stuck) found.push(["stuck", "can never move", "Nobody is left who could end its wait."]);
-      if (flags & PM.FLAG.likely) found.push(["stuck", "probably stuck", "If what was inferred holds, nobody can end its wait."]);
+      if (flags & PM.FLAG.victim) found.push(["victim", "affected", "It is held up by what was found."]);
+      if (flags & PM.FLAG.stuck) found.push(["stuck", "can never move", "Nothing can end its wait."]);
+      if (flags & PM.FLAG.likely) found.push(["stuck", "probably stuck", "If what was inferred is right, nothing can end its wait."]);
       if (flags & PM.FLAG.gc) found.push(["gc", "collects garbage", "It runs Python's garbage collector."]);
       return found;
     }

@@ -36,7 +36,7 @@
     legend() {
       const one = (kind, text) => h("li", {}, h("span", { class: `swatch ${kind}` }), text);
       return h("ul", { class: "legend", "aria-label": "Legend" },
-        one("culprit", "cited as cause"), one("circle", "in a circle: each waits for the next"), one("stuck", "can never move"),
+        one("culprit", "cited as cause"), one("circle", "in a cycle: each waits for the next"), one("stuck", "can never move"),
         one("fold", "several alike"), one("end", "no thread or task"), h("li", { class: "hint" }, "Drag to move, Ctrl + wheel to zoom."));
     }
 
@@ -100,7 +100,7 @@
       return {
         id: `a${agent}`, title: model.shortLabel(agent, TEXT), lines, round: model.kind(agent) === "task",
         classes: [model.kind(agent), ...model.marks(agent).map(([kind]) => kind), circle ? "circle" : ""].join(" "),
-        said: PM.cut([model.label(agent), ...marks, circle ? "in a circle" : "", model.doing(agent), place ? model.placeText(place) : ""]
+        said: PM.cut([model.label(agent), ...marks, circle ? "in a wait-for cycle" : "", model.doing(agent), place ? model.placeText(place) : ""]
           .filter(Boolean).join(", "), 400),
       };
     }
@@ -130,7 +130,7 @@
       if (!alone) return;
       if (hidden && !there.length) {
         this.nodes.push({ id: `h${agent}-${at}`, title: hidden === 1 ? model.shortLabel(edge.wakers[0], TEXT) : `${PM.count(hidden)} others`,
-          lines: ["choose to show"], classes: "end hidden", said: `${PM.count(hidden)} who could end it: choose to show` });
+          lines: ["choose to show"], classes: "end hidden", said: `${PM.count(hidden)} that could end the wait: choose to show` });
         this.arrow(from, `h${agent}-${at}`, label, verb, [kind], model.need(edge));
       } else if (!edge.wakers.length) {
         const text = this.end(edge);
@@ -159,10 +159,10 @@
 
     end(edge) {
       const { outside } = edge;
-      if (edge.flags & PM.EDGE.gone) return "its holder is no more";
+      if (edge.flags & PM.EDGE.gone) return "its holder has ended";
       if (outside.length) return outside.join(" or ");
-      if (edge.flags & PM.EDGE.everyone) return "not known: anyone of the process";
-      return "nobody is left who could";
+      if (edge.flags & PM.EDGE.everyone) return "unknown: any code in the process";
+      return "nothing can end it";
     }
 
     draw() {
@@ -178,8 +178,8 @@
       this.fit();
       const { agents } = this.model;
       const rest = agents.length - this.home.size;
-      this.left.textContent = `${PM.count(this.visible.size)} stand in the picture one by one, ${PM.count(this.home.size - this.visible.size)} folded, ` +
-        `${PM.count(rest)} not. ${rest ? "A chosen box can add its neighbours; the list below can add anybody." : ""}`;
+      this.left.textContent = `In the picture: ${PM.count(this.visible.size)} one by one, ${PM.count(this.home.size - this.visible.size)} folded; ` +
+        `not shown: ${PM.count(rest)}. ${rest ? "A chosen box can add its neighbours; the list below can add any other." : ""}`;
       if (this.chosen && this.element(this.chosen)) this.element(this.chosen).setAttribute("tabindex", 0);
       else if (this.layer.querySelector(".node")) this.layer.querySelector(".node").setAttribute("tabindex", 0);
       if (focus) this.layer.querySelector('[tabindex="0"]')?.focus();
@@ -285,8 +285,8 @@
           this.choose(`a${agent}`, true);
         }));
       };
-      offer(model.waiters(agent), "Add who waits for it");
-      offer([...new Set(model.edges(agent).flatMap((edge) => edge.wakers))], "Add for whom it waits");
+      offer(model.waiters(agent), "Add its waiters");
+      offer([...new Set(model.edges(agent).flatMap((edge) => edge.wakers))], "Add what it waits for");
     }
 
     key(event) {

@@ -19,7 +19,7 @@
       this.agents.sort((a, b) => ranks.get(a) - ranks.get(b) || a - b);
       if (!this.window || !this.agents.length) {
         section.append(h("p", { class: "none" }, this.window
-          ? "The window was watched, but what single threads were at was not recorded in it."
+          ? "The window was watched, but what each thread did in it was not recorded."
           : "There was no observation window: a core file shows one moment only. `postmortem capture` watches before it captures."));
         return;
       }

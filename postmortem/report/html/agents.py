@@ -110,7 +110,7 @@ class Agents:
     def _task(self, agent: Agent, task: Task) -> Shape:
         string = self._tables.string
         kind = task.wait.kind if task.wait is not None else None
-        doing = None if task.wait is not None else "waits for nothing but its turn" if task.ready else task.awaiting
+        doing = None if task.wait is not None else "waits only for its turn" if task.ready else task.awaiting
         stack = self._tables.stack(task.stack)
         return (1, self._process[agent.pid], stack, string(task.state), 0, string(kind), string(doing))
 
@@ -197,7 +197,7 @@ def _loop(ident: str, tid: Optional[int], ready: Optional[int], spins: Optional[
     if ready is not None:
         parts.append(f"{ready} ready to run")
     if spins is not None:
-        parts.append(f"{labels.count(spins)} turns a second")
+        parts.append(f"turns per second: {labels.count(spins)}")
     return f"Event loop {ident}: {', '.join(parts)}."
 
 

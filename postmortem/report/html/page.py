@@ -101,26 +101,26 @@ def _explorers(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
                 "Who waits for whom",
                 verdict.chain(evidence, diagnosis),
                 needs,
-                hint="An arrow leads from who waits to who could end the wait.",
+                hint="An arrow leads from a waiter to what could end its wait.",
             ),
             section(
                 number,
                 "agents",
                 "Threads, tasks and processes",
-                hint="A task is a coroutine that an event loop runs. Those with the same stack stand together.",
+                hint="A task is a coroutine that an event loop runs. Those with the same stack are grouped.",
             ),
             section(
                 number,
                 "timeline",
-                "What each thread was at",
+                "What each thread did",
                 hint="Over the observation window: the time before the capture during which postmortem only watched.",
             ),
             section(
                 number,
                 "flame",
                 "Flame graph",
-                hint="Stacks laid on each other: the wider a frame, the more often it was seen. The outermost call is at "
-                "the top; a frame stands below the one that called it.",
+                hint="Merged stacks: the wider a frame, the more often it was seen. The outermost call is at "
+                "the top; each frame is below its caller.",
             ),
         )
     )

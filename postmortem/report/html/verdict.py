@@ -30,7 +30,7 @@ def head(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
         return el(
             "header",
             el("p", el("span", "nothing recognised", class_="chip calm"), class_="eyebrow"),
-            el("h1", "Nothing known was recognised"),
+            el("h1", "No known pattern was recognised"),
             _unrecognised(evidence, diagnosis),
             *_held_up(evidence),
             _about(evidence),
@@ -97,7 +97,7 @@ def _about(evidence: Evidence) -> Markup:
     if tasks:
         parts.append(labels.plural(tasks, "task"))
     command = block("div", stacks.command(processes[0]), "command") if processes else None
-    return el("div", command, el("p", f"{origins.why(evidence)} {', '.join(parts)} looked at."), class_="about")
+    return el("div", command, el("p", f"{origins.why(evidence)} {', '.join(parts)} examined."), class_="about")
 
 
 def _unrecognised(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
@@ -168,7 +168,9 @@ def _place(evidence: Evidence, members: List[Culprit]) -> Markup:
     )
     lines, span = highlight.of_culprit(evidence, first)
     code = (
-        source.listing(lines, first.line or 0, span) if lines else el("p", "The source was not at hand.", class_="hint")
+        source.listing(lines, first.line or 0, span)
+        if lines
+        else el("p", "The source was not available.", class_="hint")
     )
     whole = el("p", name(f"{first.file}{number}"), class_="path") if short != first.file else None
     doing = roles.of(evidence, members)
@@ -200,9 +202,7 @@ def _facts(finding: Finding, number: int) -> Markup:
     if len(finding.evidence) > _FACTS:
         items.append(el("li", prose(labels.more(len(finding.evidence) - _FACTS))))
     references = [el("li", link(address)) for address in finding.references]
-    return section(
-        number, "evidence", "What that rests on", _folded(items, _FEW), _list(references, "See also", "references")
-    )
+    return section(number, "evidence", "Evidence", _folded(items, _FEW), _list(references, "See also", "references"))
 
 
 def beside(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
@@ -212,9 +212,7 @@ def beside(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
     suffering = sufferers(diagnosis.findings[0])
     return join(
         (
-            section(number, "victims", "Who suffers from it", _list(_victims(evidence, suffering)))
-            if suffering
-            else None,
+            section(number, "victims", "Also affected", _list(_victims(evidence, suffering))) if suffering else None,
             section(number, "others", "Also found", *(_other(evidence, one) for one in diagnosis.findings[1:]))
             if diagnosis.findings[1:]
             else None,
@@ -258,7 +256,7 @@ def _other(evidence: Evidence, finding: Finding) -> Markup:
         block("p", finding.remedy),
         el("h3", "Why"),
         block("p", finding.explanation),
-        _list((block("li", fact) for fact in finding.evidence[:_FACTS]), "What that rests on"),
+        _list((block("li", fact) for fact in finding.evidence[:_FACTS]), "Evidence"),
         class_="other",
     )
 
@@ -302,7 +300,9 @@ def limits(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
     quiet = el("p", "Everything that was looked for could be read.")
     return join(
         (
-            section(number, "ruled", "Ruled out", _list(negatives), hint="What looks alike, and why it is not that.")
+            section(
+                number, "ruled", "Ruled out", _list(negatives), hint="Similar patterns, and why each does not apply."
+            )
             if ruled
             else None,
             section(
@@ -336,7 +336,7 @@ def _gap(members: Sequence[Gap]) -> Markup:
 def closing(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
     """Return the footer: the origin of the report, and the signature of the hang."""
     signature = el(
-        "p", "Signature ", el("code", name(diagnosis.signature)), ": the same hang has the same one elsewhere."
+        "p", "Signature ", el("code", name(diagnosis.signature)), ": the same hang has the same signature elsewhere."
     )
     version = f"postmortem {evidence.tool_version}. " if evidence.tool_version else ""
     said = f"{version}{origins.why(evidence)} {labels.took(evidence.timings)}"

@@ -36,7 +36,7 @@ def render_many(results: Sequence[Result]) -> str:
 def _annotations(evidence: Evidence, diagnosis: Diagnosis) -> Iterator[str]:
     if not diagnosis.findings:
         ended = evidence.trigger.kind in ("timeout", "stall")
-        message = f"{origins.why(evidence)} Nothing known was recognised."
+        message = f"{origins.why(evidence)} No known pattern was recognised."
         yield _command("error" if ended else "notice", "postmortem: no verdict", None, [message])
         return
     leading, *others = diagnosis.findings

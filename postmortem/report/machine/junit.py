@@ -96,7 +96,7 @@ def _failure(evidence: Evidence, diagnosis: Diagnosis) -> Optional[_Failure]:
         return _Failure(leading.pattern, f"{leading.pattern}, {leading.confidence}: {leading.summary}")
     if ended is not None:
         kind, why = ended
-        return _Failure(kind, f"{why} Nothing known was recognised.")
+        return _Failure(kind, f"{why} No known pattern was recognised.")
     return None
 
 

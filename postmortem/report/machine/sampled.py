@@ -89,7 +89,7 @@ def _why_not(evidence: Evidence) -> str:
     """Return a sentence on why there are no samples, and how to get some."""
     if evidence.window_s is None:
         return (
-            "there are no samples to draw: nothing was watched over time, a core shows one moment alone; "
+            "there are no samples to draw: nothing was watched over time, and a core shows only one moment; "
             "`postmortem capture` watches for a second, and for N with --observe N"
         )
     told = next((gap for gap in evidence.gaps if gap.source == "py-spy"), None)

@@ -187,14 +187,14 @@ class _Results:
         ]
         for victim in sufferers(finding)[: _PLACES - len(related)]:
             label = labels.label(self._thread(victim.pid, victim.tid), victim.tid, victim.task)
-            message = _message(f"suffers from it: {label} of process {victim.pid}")
+            message = _message(f"also affected: {label} of process {victim.pid}")
             related.append(
                 {**self._location(victim.pid, victim.file, victim.line, victim.function), "message": message}
             )
         return related
 
     def _as_well(self, members: Sequence[Culprit]) -> str:
-        return f"to change as well: {who(members)}. {roles.of(self._evidence, members)}".rstrip()
+        return f"also to change: {who(members)}. {roles.of(self._evidence, members)}".rstrip()
 
     def _thread(self, pid: int, tid: Optional[int]) -> Optional[Thread]:
         process = self._processes.get(pid)
@@ -295,7 +295,7 @@ class _Results:
 def _notifications(evidence: Evidence, diagnosis: Diagnosis) -> Iterable[Json]:
     """Yield gaps, and patterns that they left undecided; and that nothing was found although the program hung."""
     if not diagnosis.findings and evidence.trigger.kind in ("timeout", "stall"):
-        yield _note("warning", "no-verdict", f"{origins.why(evidence)} Nothing known was recognised.")
+        yield _note("warning", "no-verdict", f"{origins.why(evidence)} No known pattern was recognised.")
     for members in grouping.gaps(evidence.gaps)[:_GAPS]:
         gap = members[0]
         more = f" and {len(members) - 1} more" if len(members) > 1 else ""

@@ -15,7 +15,7 @@ class _Words(NamedTuple):
 #: In a sentence of a finding.
 _KNOWN: Dict[WakerBasis, str] = {
     "recorded": "as the lock itself records",
-    "with-slot": "as its `with` statement in progress shows",
+    "with-slot": "as its active `with` statement shows",
     "inferred": "inferred from the source code",
     "kernel": "as the kernel records",
     "memory": "found in memory",
@@ -39,12 +39,12 @@ def in_chain(basis: WakerBasis) -> str:
 
 def known(basis: Optional[WakerBasis]) -> str:
     """Return how a holder or waker is known, as a clause of a sentence."""
-    return _KNOWN[basis] if basis is not None else "it is not known from where"
+    return _KNOWN[basis] if basis is not None else "how this is known was not recorded"
 
 
 def of_crash(basis: Optional[CrashBasis]) -> str:
     """Return how the interpreter's last message was found; "" if it was recorded."""
-    return "" if basis == "recorded" else " (found by the texts that its stack points to)"
+    return "" if basis == "recorded" else " (found among the texts that its stack points to)"
 
 
 def _bracketed(words: str) -> str:

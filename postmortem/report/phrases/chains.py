@@ -142,15 +142,15 @@ def _end(graph: WaitGraph, chain: Chain) -> str:
     """Return the phrase that ends a chain; "" if there is nothing to add."""
     edge = chain.edges[-1]
     if chain.end == "circle":
-        return ": back at the start, in a circle"
+        return ": back to the start, a wait-for cycle"
     if chain.end == "gone":
         process = graph.places.process(edge.waiter)
         behind = process is not None and process.forked
-        return ", whose holder stayed behind in the parent process" if behind else ", whose holder is no more"
+        return ", whose holder stayed behind in the parent process" if behind else ", whose holder has ended"
     if chain.end == "nobody":
-        return ", and nobody is left who could end that"
+        return ", and nothing can end it"
     if chain.end == "anyone":
-        return ", and no code of the process is left to end that" if graph.stuck(edge.waiter) else ""
+        return ", and no code in the process can run to end it" if graph.stuck(edge.waiter) else ""
     if chain.end == "outside" and edge.outside and edge.outside[0] != edge.what:
         return f" ({', '.join(facts_in_words(edge.outside[:2]))})"
     return ""

@@ -12,16 +12,16 @@ TERMS: Dict[str, str] = {
     "GIL": "global interpreter lock: only the thread that holds it runs Python code",
     "futex": "the kernel's half of a lock: the thread sleeps until it is woken",
     "mutex": "a lock inside native code",
-    "re-entrant lock": "RLock: its holder may take it again",
+    "re-entrant lock": "RLock: its holder may acquire it again",
     "condition": "the thread sleeps until another one notifies it",
-    "semaphore": "a counter of free places",
-    "event loop": "the thread that runs coroutines and callbacks in turn",
+    "semaphore": "a counter of free permits",
+    "event loop": "the scheduler that runs coroutines and callbacks in turn",
     "pipe": "a one-way channel between processes",
 }
 
 CONFIDENCES: Dict[str, str] = {
     "proven": "the evidence admits no other reading",
-    "likely": "the signs fit, and what is easily mistaken for it was checked",
+    "likely": "the signs fit, and common look-alikes were checked",
     "possible": "worth a look; the evidence does not decide it",
 }
 
@@ -45,12 +45,12 @@ _PHRASES: Dict[str, str] = {
 }
 
 _STATES = {
-    "R": "runs, or is ready to",
+    "R": "runs or is ready to run",
     "S": "sleeps in the kernel",
     "D": "waits for the disk or another device and cannot be interrupted",
     "T": "is stopped by a signal",
     "t": "is stopped by a debugger",
-    "Z": "has ended, and nobody has collected its status",
+    "Z": "has ended, and its exit status has not been collected",
     "I": "is idle in the kernel",
 }
 
@@ -123,11 +123,11 @@ def plural(number: int, noun: str) -> str:
 
 
 def took(timings: Timings) -> str:
-    """Return ``Watched for 1 s, held still to be copied for 15 ms, analysed in 0.4 s.``; "" if nothing was measured."""
+    """Return ``Watched for 1 s, copied in a pause of 15 ms, analysed in 0.4 s.``; "" if nothing was measured."""
     analysed = [part for part in (timings.extract_s, timings.classify_s) if part is not None]
     named = (
         ("watched for", timings.observe_s),
-        ("held still to be copied for", timings.pause_s),
+        ("copied in a pause of", timings.pause_s),
         ("analysed in", sum(analysed) if analysed else None),
     )
     parts = [f"{name} {seconds(value)}" for name, value in named if value is not None]
@@ -156,7 +156,7 @@ def waiting(wait: Wait, process: Process, term: Glossary) -> str:
         if "{" + name + "}" in phrase:
             phrase = phrase.replace("{" + name + "}", term(name))
     if wait.kind == "sleep" and wait.timeout_s == 0:
-        return "gives up its turn only: it sleeps for 0 s, as after sleep(0)"
+        return "only yields its turn: it sleeps for 0 s, as sleep(0) does"
     if wait.kind == "gil":
         return phrase  # its futex, its 5 ms timer and the GIL's holder say nothing about this thread
     detail = wait.phrase or ""
@@ -200,7 +200,7 @@ def _holder(resource: Resource, process: Process) -> str:
     if resource.kind == "thread":
         return ""  # the description names the joined thread
     if resource.owner_gone:
-        return ", whose holder stayed behind in the parent process" if process.forked else ", whose holder is no more"
+        return ", whose holder stayed behind in the parent process" if process.forked else ", whose holder has ended"
     if resource.owner_pid not in (None, process.pid):
         return f", held by process {resource.owner_pid}"
     if resource.owner_tid is None:
@@ -234,7 +234,7 @@ def doing(thread: Thread, process: Process, term: Glossary) -> str:
         return f"holds the {term('GIL')}"
     if thread.state in _STATES:
         return _STATES[thread.state]
-    return "what it does is unknown"
+    return "is in an unknown state"
 
 
 def work(threads: Sequence[Thread]) -> str:
@@ -248,7 +248,8 @@ def work(threads: Sequence[Thread]) -> str:
         parts.append(f"used {100 * sum(cpu):.0f} % of a core" if sum(cpu) >= 0.005 else "used no CPU")
     switches = [c.voluntary_switches / c.seconds for c in counted if c.voluntary_switches is not None]
     if sum(switches) >= 1:
-        parts.append(f"gave the CPU up {count(sum(switches))} times a second")
+        times = count(sum(switches))
+        parts.append("gave up the CPU once a second" if times == "1" else f"gave up the CPU {times} times a second")
     return " and ".join(parts)
 
 
@@ -267,10 +268,10 @@ def gil_line(gil: Gil, process: Process, term: Glossary) -> str:
         holder = next((t for t in process.threads if t.tid == gil.holder_tid), None)
         parts.append(f"held by {label(holder, gil.holder_tid)}")
     elif gil.locked:
-        parts.append("held, by an unknown thread")
+        parts.append("held by an unknown thread")
     if gil.handoffs_per_s is not None:
         times = count(gil.handoffs_per_s)
         parts.append("changed hands once a second" if times == "1" else f"changed hands {times} times a second")
     if gil.switch_interval is not None and parts and gil.switch_interval != _USUAL_INTERVAL:
-        parts.append(f"who wants it waits {seconds(gil.switch_interval)} before it asks the holder to let go")
+        parts.append(f"a waiter asks the holder to release it after {seconds(gil.switch_interval)}")
     return f"{term('GIL')}: {', '.join(parts)}" if parts else ""

@@ -6,9 +6,9 @@ from ...evidence import Evidence, Origin
 from . import labels
 
 _STORES = {
-    "systemd": "as systemd's journal has it",
-    "apport": "from a report of apport's",
-    "abrt": "from a problem directory of abrt's",
+    "systemd": "from systemd's journal",
+    "apport": "from an apport report",
+    "abrt": "from an abrt problem directory",
     "directory": "the newest in its directory",
 }
 
@@ -32,10 +32,10 @@ def sentence(origin: Origin) -> str:
 
 def _source(origin: Origin) -> str:
     if origin.trust == "copied":
-        return "as the journal given with -D has it"
+        return "from the journal given with -D"
     if origin.trust == "unverified":
         writer = f"user {origin.written_by}" if origin.written_by is not None else "another program"
-        return f"unverified: {writer} wrote that into systemd's journal, and nothing shows that it was systemd-coredump"
+        return f"unverified: {writer} wrote this into systemd's journal, and nothing shows that it was systemd-coredump"
     return _STORES.get(origin.store, "")
 
 

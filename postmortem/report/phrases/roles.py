@@ -67,9 +67,9 @@ def _is_at(frame: PythonFrame, culprit: Culprit) -> bool:
 
 def _taken(resource: Optional[Resource]) -> Tuple[str, str]:
     if resource is None:
-        return "takes {} here, and holds it", "a lock"
+        return "acquires {} here and holds it", "a lock"
     if resource.kind == "import-lock":
-        return "begins the {} here, which has not ended", resource.description
+        return "starts the {} here, which has not finished", resource.description
     if resource.kind in _MANY:
-        return "takes something out of {} here, and has it still", resource.description
-    return "takes {} here, and holds it", resource.description
+        return "takes something from {} here and still has it", resource.description
+    return "acquires {} here and holds it", resource.description

@@ -25,13 +25,13 @@ class Waits:
         said = {self._awaits(task) for task in tasks}
         parts = [said.pop() if len(said) == 1 else _several(tasks)]
         held = {self._holds(task) for task in tasks}
-        parts.append(held.pop() if len(held) == 1 else "Each holds something else.")
+        parts.append(held.pop() if len(held) == 1 else "Each holds something different.")
         return " ".join(filter(None, parts))
 
     def _awaits(self, task: Task) -> str:
         wait = task.wait
         if wait is None:
-            return "Waits for nothing but its turn." if task.ready else ""
+            return "Waits only for its turn." if task.ready else ""
         limit = ", without a time limit" if wait.endless else ""
         resource = self._resources.get(wait.resource or "")
         if resource is not None:
@@ -44,7 +44,7 @@ class Waits:
         names = self._named(wait.tasks)
         if len(wait.tasks) == 1:
             return f"task {names[0]}"
-        what = "the first of" if wait.any else "all of"
+        what = "the first of" if wait.any else "all"
         more = f" and {len(wait.tasks) - _NAMED} more" if len(wait.tasks) > _NAMED else ""
         return f"{what} {len(wait.tasks)} tasks: {', '.join(names)}{more}"
 
@@ -60,7 +60,7 @@ class Waits:
             resource = self._resources.get(held.resource)
             if resource is not None:
                 place = f"{labels.short_path(held.frame.file)}:{held.frame.line or '?'}"
-                found.append(f"{resource.description}, taken in {held.frame.function} at {place}")
+                found.append(f"{resource.description}, acquired in {held.frame.function} at {place}")
         return f"Holds {'; '.join(found)}." if found else ""
 
 
@@ -69,4 +69,4 @@ def _several(tasks: Sequence[Task]) -> str:
     kind = kinds.pop() if len(kinds) == 1 else None
     if kind == "tasks":
         return "Each waits for other tasks."
-    return f"Each waits for another {kind}." if kind not in (None, "other") else ""
+    return f"Each waits for a different {kind}." if kind not in (None, "other") else ""

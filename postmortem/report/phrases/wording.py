@@ -66,17 +66,16 @@ class Wording:
 
     def _waits(self, said: Blocked) -> str:
         if said.threads:
-            return f"does nothing before one of its {said.threads} threads does"
+            return f"makes no progress until one of its {said.threads} threads does"
         text = f"{said.verb} {self.what(said.what)}"
         if said.gone:
-            return f"{text}, whose holder is no more"
+            return f"{text}, whose holder has ended"
+        limit = ", without a time limit" if said.endless else ""
         if said.held:
-            text += f", held by {self._agents(said.wakers)} ({bases.known(said.basis)})"
-        elif said.wakers.first:
-            text += f", which only {self._agents(said.wakers)} could end"
-        elif said.nobody:
-            text += ", and nobody can end that"
-        return text + (", without a time limit" if said.endless else "")
+            return f"{text}, held by {self._agents(said.wakers)} ({bases.known(said.basis)}){limit}"
+        if said.wakers.first:
+            return f"{text}{limit}; only {self._agents(said.wakers)} could end this wait"
+        return f"{text}{limit}; nothing can end this wait" if said.nobody else f"{text}{limit}"
 
     def _agents(self, agents: Agents) -> str:
         named = ", ".join(map(self._places.label, agents.first))
@@ -115,14 +114,14 @@ def filled(template: Template, slots: Mapping[str, Slot]) -> str:
 
 
 def _none_runs(said: NoneRuns) -> str:
-    all_threads = f"all its {said.threads} threads wait" if said.threads != 1 else "its only thread waits"
+    all_threads = f"all {said.threads} threads wait" if said.threads != 1 else "its only thread waits"
     and_tasks = (
-        f", and so do its {said.tasks} tasks" if said.tasks > 1 else ", and so does its task" if said.tasks else ""
+        f", and so do all {said.tasks} tasks" if said.tasks > 1 else ", and so does its task" if said.tasks else ""
     )
     handlers = "; the program has set no signal handler" if said.no_handlers else ""
     return (
-        f"only code of process {said.pid} could signal these, and none can run: {all_threads} without a time limit"
-        f"{and_tasks}; no timer is set, and no descriptor or process outside can wake one{handlers}"
+        f"only code in process {said.pid} could signal these, and none of it can run: {all_threads} without a time limit"
+        f"{and_tasks}; no timer is set, and no descriptor or outside process can wake one{handlers}"
     )
 
 

@@ -15,8 +15,8 @@ _WHY = {
     "SEGV_MAPERR": "where nothing is mapped",
     "SEGV_ACCERR": "which may not be accessed in this way",
     "BUS_ADRALN": "which is not aligned",
-    "BUS_ADRERR": "behind which there is no memory: a mapped file that was cut short, or a full disk",
-    "SI_KERNEL": "which no program can have",
+    "BUS_ADRERR": "which no memory backs: a mapped file was cut short, or the disk is full",
+    "SI_KERNEL": "which no program can use",
     "FPE_INTDIV": "an integer was divided by zero, or the quotient is too large",
     "FPE_INTOVF": "an integer overflowed",
     "FPE_FLTDIV": "a floating-point number was divided by zero",
@@ -42,7 +42,7 @@ def sentences(process: Process) -> List[str]:
 
 def _sentences(crash: Crash, process: Process) -> Iterator[str]:
     thread = next((t for t in process.threads if t.tid == crash.tid), None)
-    who = labels.label(thread, crash.tid) if crash.tid is not None else "a thread that is not known"
+    who = labels.label(thread, crash.tid) if crash.tid is not None else "an unknown thread"
     code = f" ({crash.code_name})" if crash.code_name else ""
     yield f"Crash: {signal_name(crash.signal)}{code} in {who}{_what(crash, process)}."
     place = _place(crash)
@@ -52,7 +52,7 @@ def _sentences(crash: Crash, process: Process) -> Iterator[str]:
         ended = (
             "" if process.fatal_signal in (None, crash.signal) else f" {signal_name(process.fatal_signal or 0)} then"
         )
-        yield f"A handler of the program's own ran for it;{ended or ' the same signal'} ended the process."
+        yield f"The program's own signal handler ran first;{ended or ' the same signal'} ended the process."
     if crash.stack == "guard":
         limit = f" of {crash.stack_limit:,}" if crash.stack_limit is not None else ""
         yield f"The address lies beyond the end of the thread's stack, of which {crash.stack_used:,}{limit} bytes are used."
@@ -71,7 +71,7 @@ def _what(crash: Crash, process: Process) -> str:
     if crash.address is not None:
         return f": {_DONE[crash.access]} address {crash.address:#x}{f', {why}' if why else ''}"
     if crash.code_name == "SI_KERNEL":
-        return ": an address that no program can have, or data that are not aligned"
+        return ": an address that no program can use, or misaligned data"
     if why:
         return f": {why}"
     return _sender(crash, process)
@@ -83,13 +83,13 @@ def _sender(crash: Crash, process: Process) -> str:
     if crash.sender_pid == process.pid:
         return ", sent by the process itself"
     if crash.sender_pid == 0:
-        return ", sent by a process outside of its pid namespace"
+        return ", sent by a process outside its pid namespace"
     return f", sent by process {crash.sender_pid} of user {crash.sender_uid}"
 
 
 def _place(crash: Crash) -> Optional[str]:
     if crash.pc is None:
         return None
-    module = f" of {crash.module.rsplit('/', 1)[-1]}" if crash.module else ", which lies in no file"
+    module = f" of {crash.module.rsplit('/', 1)[-1]}" if crash.module else ", which belongs to no file"
     where = f"{crash.function or f'{crash.pc:#x}'}{module}"
     return f"At {where}: {crash.instruction}" if crash.instruction else f"At {where}."

@@ -18,7 +18,7 @@ _OUTERMOST = 3
 _THROTTLED, _FULL = 0.1, 0.98
 _STATES = {
     "T": "It is stopped by a signal (SIGSTOP, Ctrl-Z): nothing in it runs until it gets SIGCONT.",
-    "t": "A debugger has stopped it: nothing in it runs until that lets it go.",
+    "t": "A debugger has stopped it: nothing in it runs until the debugger continues it.",
 }
 
 
@@ -63,7 +63,7 @@ def held_up(process: Process) -> str:
     if process.tracer is not None:
         found.append(f"Process {process.tracer} traces it.")
     if group is not None and group.frozen:
-        found.append(f"Its control group {group.path} is frozen: nothing in it runs until that is thawed.")
+        found.append(f"Its control group {group.path} is frozen: nothing in it runs until the group is thawed.")
     if group is not None and group.throttled is not None and group.throttled >= _THROTTLED:
         quota = "" if group.cpu_quota is None else f" ({group.cpu_quota:g} CPU)"
         found.append(
@@ -71,7 +71,7 @@ def held_up(process: Process) -> str:
         )
     if group is not None and group.memory_limit and (group.memory_used or 0) >= _FULL * group.memory_limit:
         found.append(
-            f"Its control group uses {group.memory_used or 0:,} of the {group.memory_limit:,} bytes that it may have."
+            f"Its control group uses {group.memory_used or 0:,} of the {group.memory_limit:,} bytes that it may use."
         )
     return " ".join(found)
 
@@ -82,8 +82,8 @@ def stopped_world(process: Process) -> str:
         if world is not None and (world.requested or world.stopped):
             who = f"Thread {world.requester_tid}" if world.requester_tid is not None else "Some thread"
             if world.stopped:
-                return f"{who} has stopped the world: every other thread pauses until it is done."
-            return f"{who} wants to stop the world: it waits for the threads that still run, the others pause already."
+                return f"{who} has stopped the world: every other thread is paused until it is done."
+            return f"{who} wants to stop the world: it waits for the threads that still run; the others are paused already."
     return ""
 
 
@@ -104,7 +104,7 @@ def turns(found: Recursion) -> str:
     """Return the repeating part of a deep stack, and how often it repeats."""
     calls = [frame.function for frame in reversed(found.cycle)]
     turn = " → ".join(calls[:_TURN]) + (f" → … {len(calls) - _TURN} more" if len(calls) > _TURN else "")
-    lines = "" if found.same_lines else ", not always in the same lines"
+    lines = "" if found.same_lines else ", not always at the same lines"
     return f"{turn}, {labels.count(found.times)} times over{lines}: {labels.count(found.depth)} frames in all"
 
 

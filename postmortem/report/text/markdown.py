@@ -52,7 +52,8 @@ def render_many(results: Sequence[Result]) -> str:
     for number, (target, evidence, diagnosis) in enumerate(results):
         share = max(_LEAST, room // (len(results) - number))
         if share > room:
-            parts.append(f"\nThe reports of {len(results) - number} more are left out: name fewer targets at once.\n")
+            left = labels.plural(len(results) - number, "more report")
+            parts.append(f"\nLeft out for lack of space: {left}; name fewer targets at once.\n")
             break
         parts.append("\n" + _report(evidence, diagnosis, target, share - 1))
         room -= len(parts[-1])
@@ -61,7 +62,7 @@ def render_many(results: Sequence[Result]) -> str:
 
 def _verdict(diagnosis: Diagnosis) -> str:
     if not diagnosis.findings:
-        return "nothing known was recognised"
+        return "no known pattern was recognised"
     leading = diagnosis.findings[0]
     return f"{prose(leading.pattern)}, {prose(leading.confidence)}. {prose(leading.summary, 300)}"
 
@@ -86,7 +87,7 @@ def _report(evidence: Evidence, diagnosis: Diagnosis, target: str, room: int) ->
     if threads:
         said.append(threads)
     if left:
-        said.append(f"Left out for want of room: {', '.join(left)}; `-f text` and `-f json` show all.")
+        said.append(f"Left out for lack of space: {', '.join(left)}; `-f text` and `-f json` show all.")
     return "\n\n".join([*said, foot]) + "\n"
 
 
@@ -105,7 +106,7 @@ def _opening(evidence: Evidence, diagnosis: Diagnosis) -> Iterator[str]:
         meaning = labels.CONFIDENCES.get(leading.confidence, "unknown")
         yield f"{prose(leading.confidence.capitalize(), 100)}: {meaning}."
         return
-    yield f"{prose(origins.why(evidence))} Nothing known was recognised."
+    yield f"{prose(origins.why(evidence))} No known pattern was recognised."
     page = Page(_WIDTH, False)
     textreport.summary(page, evidence, diagnosis, labels.Glossary())
     yield fenced(str(page))
@@ -142,7 +143,7 @@ def _leading(evidence: Evidence, finding: Finding) -> Iterator[_Part]:
     yield _Part("Evidence", ["\n".join([*_more(facts, len(finding.evidence)), *see]) or "None."])
     victims = sufferers(finding)
     if victims:
-        yield _Part("Who suffers from it", ["\n".join(_victims(evidence, victims))])
+        yield _Part("Also affected", ["\n".join(_victims(evidence, victims))])
 
 
 def _causes(finding: Finding) -> List[str]:
@@ -214,7 +215,7 @@ def _terms(said: str) -> str:
         for term, meaning in labels.TERMS.items()
         if re.search(rf"\b{re.escape(term)}(?:s|es)?\b", said, re.IGNORECASE if term.islower() else 0)
     ]
-    return "\n\n".join(["### In these words", "\n".join(rows)]) if rows else ""
+    return "\n\n".join(["### Terms", "\n".join(rows)]) if rows else ""
 
 
 def _threads(evidence: Evidence, diagnosis: Diagnosis, room: int) -> str:
@@ -243,4 +244,4 @@ def _threads(evidence: Evidence, diagnosis: Diagnosis, room: int) -> str:
 
 def _closing(evidence: Evidence, diagnosis: Diagnosis) -> str:
     why = prose(origins.why(evidence), 300)
-    return f"{why} Signature {code(diagnosis.signature)}: the same hang has it elsewhere too."
+    return f"{why} Signature {code(diagnosis.signature)}: the same hang has the same signature elsewhere."

@@ -54,9 +54,9 @@ def kind_of(process: Process) -> str:
     if name.startswith(("python", "pypy")):
         return "a Python interpreter whose state could not be read"
     if process.state == "Z" and all(thread.state == "Z" for thread in process.threads):
-        return "a zombie: it has ended, and its parent has not collected its status"
+        return "a zombie: it has ended, and its parent has not collected its exit status"
     if process.exe is None and not any(thread.stack for thread in process.threads):
-        return "a program that could not be looked into"
+        return "a program that could not be inspected"
     return "not a Python program"
 
 
@@ -136,7 +136,7 @@ def _group(
     for ident, frame in dict.fromkeys((held.resource, held.frame) for held in thread.holds):
         what = labels.find_resource(process, ident)
         place = f"{labels.short_path(frame.file)}:{frame.line}"
-        page.text(f"Holds {what.description if what else ident}, taken in {frame.function} at {place}.", 4)
+        page.text(f"Holds {what.description if what else ident}, acquired in {frame.function} at {place}.", 4)
     details.exceptions(page, group.threads, 4)
     limit = _FRAMES if group.cited or thread.is_main else _FEW_FRAMES
     _frames(page, evidence, thread.stack, limit, thread)
@@ -243,7 +243,7 @@ def _loops(page: Page, process: Process, term: labels.Glossary) -> None:
         if loop.watched is not None:
             parts.append(f"watches {labels.plural(loop.watched, 'descriptor')}")
         if loop.spins_per_s is not None:
-            parts.append(f"{labels.count(loop.spins_per_s)} turns a second")
+            parts.append(f"turns per second: {labels.count(loop.spins_per_s)}")
         page.text(f"{loop.id}: {', '.join(parts)}", 4, first="- ")
     if len(busiest) > _LOOPS:
         page.text(f"{len(busiest) - _LOOPS} more: {_MORE}.", 4, first="- ")

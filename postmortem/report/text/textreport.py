@@ -77,7 +77,7 @@ def _verdict(page: Page, evidence: Evidence, finding: Finding) -> None:
         page.text(f"See {reference}", 2, "dim")
     victims = sufferers(finding)
     if victims:
-        page.heading("Who suffers from it")
+        page.heading("Also affected")
         _victims(page, evidence, victims)
 
 
@@ -119,7 +119,7 @@ def _others(page: Page, findings: Tuple[Finding, ...]) -> None:
 
 
 def _nothing(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: labels.Glossary) -> None:
-    page.line("Verdict: none. Nothing known was recognised.", 0, "bold", "green")
+    page.line("Verdict: none. No known pattern was recognised.", 0, "bold", "green")
     page.blank()
     summary(page, evidence, diagnosis, term)
 

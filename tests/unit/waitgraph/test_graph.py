@@ -69,7 +69,7 @@ def test_everybody_on_conditions_is_stuck() -> None:
     made = graph(process(threads, [Resource("q", "queue", "Queue jobs"), Resource("c", "condition", "Condition c")]))
     assert made.stuck(T(100)) == made.stuck(T(101)) == "proven"
     assert set(made.roots()) == {T(100), T(101)}
-    assert "only code of process 100 could signal these" in reasons(made, made.reasons(T(100)))[-1]
+    assert "only code in process 100 could signal these" in reasons(made, made.reasons(T(100)))[-1]
 
 
 def test_one_who_runs_may_signal_all() -> None:

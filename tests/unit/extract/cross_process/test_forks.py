@@ -74,7 +74,7 @@ def test_a_plain_lock_is_held_by_the_parents_thread(tmp_path: Path) -> None:
     assert lock.wakers[0].frame is not None
     assert (lock.wakers[0].basis, lock.wakers[0].frame.line) == ("memory", 7)
     assert any(
-        "pusher (11) holds the lock of the same address, taken at p.py:7" in step for step in words(lock.because)
+        "pusher (11) holds the lock at the same address, acquired at p.py:7" in step for step in words(lock.because)
     )
 
 
@@ -160,7 +160,7 @@ def test_the_holder_may_have_ended_in_the_parent_since(tmp_path: Path) -> None:
     found = deserted(tmp_path, bytes(0x440) + block(BLOCKS + 0x440))
     lock = found.resources[0]
     assert (found.forked, lock.owner_gone, lock.wakers[0].basis) == (True, True, "inferred")
-    assert any("the parent had them when it forked" in step for step in words(lock.because))
+    assert any("the parent had it when it forked" in step for step in words(lock.because))
 
 
 @pytest.mark.parametrize(

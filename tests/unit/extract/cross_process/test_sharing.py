@@ -50,7 +50,7 @@ def test_nobody_has_what_is_taken() -> None:
     """All of them were read, and none counts it: its holder is gone."""
     found = joined({1: claim(), 2: claim()})
     assert found.owner_gone is True
-    assert any("processes 1, 2 have it" in step for step in words(found.because))
+    assert any("processes 1, 2 map it" in step for step in words(found.because))
 
 
 @pytest.mark.parametrize(

@@ -73,10 +73,10 @@ def test_nobody_can_reach_it() -> None:
     done = settled(Reach(steps=[ReferredTo("the deque", 1, ("x",)), ReferredTo("a Queue", 3, ())], references=4))
     assert done.resource.closed is True and done.resource.wakers == () and done.gaps == []
     (sentence,) = words(done.resource.because)
-    assert "only those who wait for it refer to Queue q" in sentence and "all 4 references" in sentence
+    assert "only the waiters refer to Queue q" in sentence and "all 4 references" in sentence
     assert words(done.resource.steps) == (
-        "a Queue is referred to 3 times: by nobody",
-        "the deque is referred to once: x",
+        "a Queue is referenced 3 times, but by nothing that could use it",
+        "the deque is referenced once: x",
     )
 
 
@@ -87,7 +87,7 @@ def test_of_those_who_reach_it_two_are_told_of() -> None:
     assert len(done.resource.wakers) == 3 and len(words(done.resource.because)) == 3
     assert (
         "s-13 and s-14 and 1 more" in words(done.resource.because)[0]
-        and "s-13 has a way" in words(done.resource.because)[1]
+        and "s-13 can reach it" in words(done.resource.because)[1]
     )
 
 

@@ -46,7 +46,7 @@ def test_a_capture_without_an_end_was_cut_short() -> None:
     """Killed before its core, it says after which step; one that came to its end, whatever failed on the way, does not."""
     steps = [step("processes", "the tree"), step("window", "the tree", "no time")]
     (gap,) = end_gaps({"steps": steps})
-    assert "cut short after its step 'window' of the tree" in reason(gap) and remedy(gap)
+    assert "cut short after step 'window' of the tree" in reason(gap) and remedy(gap)
     assert "before its first step" in reason(end_gaps({})[0])
     assert "before its first step" in reason(end_gaps({"steps": 7, "timings": {}})[0])
     assert end_gaps({"steps": steps, "timings": {"observe_s": 1.0, "pause_s": None}}) == []

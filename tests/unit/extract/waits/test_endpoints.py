@@ -230,7 +230,7 @@ def test_a_flock_outlives_who_took_it() -> None:
     """The holder is whoever inherited the descriptor; the table names a process that is no more."""
     found = waited_lock({**lock(pid=999), **FILE})
     assert found.owner_pid == CHILD
-    assert words(found.because)[-1] == "PID 999 took it and is no more; the lock went on with the descriptor"
+    assert words(found.because)[-1] == "PID 999 acquired it and has ended; the lock lives on with the descriptor"
 
 
 def test_a_flock_that_several_inherited_has_no_single_holder() -> None:
@@ -249,7 +249,7 @@ def test_who_took_a_flock_and_closed_the_file_still_lives() -> None:
     through = [[CHILD, 4, "1: FLOCK ADVISORY WRITE 10 8:1:5"]]
     net = {"locked_files": {"/tmp/a.lock": {"device": [8, 1], "inode": 5, "through": through}}}
     found = waited_lock({**lock(pid=PARENT), **net})
-    assert words(found.because)[-1].startswith("PID 10 (export.py) took it and no longer has it open")
+    assert words(found.because)[-1].startswith("PID 10 (export.py) acquired it and no longer has it open")
     assert "no longer has it open" in words(waited_lock({**lock(pid=999, alive=True), **FILE}).because)[-1]
 
 

@@ -114,7 +114,7 @@ def test_a_guard_is_held_by_whoever_is_in_the_same_function() -> None:
     outside = [native("poll", LIBC), native("convert"), native("tables()", "/app/_other.so")]
     resource = only(settled(core, {1: (AT, *GUARD)}, {1: waiting, 2: inside, 3: outside}))
     assert (resource.owner_tid, resource.owner_basis) == (2, "inferred")
-    assert words(resource.because) and "only other one inside the function" in words(resource.because)[0]
+    assert words(resource.because) and "only other thread inside the function" in words(resource.because)[0]
     resource = only(settled(core, {1: (AT, *GUARD)}, {1: waiting, 2: inside, 3: inside}))
     assert (resource.owner_tid, words(resource.because)) == (None, ())
     nameless = [[*waiting[:2], native(None)], [native(None)]]

@@ -73,7 +73,7 @@ def test_a_step_shows_ten_at_most() -> None:
 def test_without_a_verdict_a_deadline_is_still_an_error() -> None:
     """At no line."""
     assert github.render(*sleeper()) == (
-        "::error title=postmortem%3A no verdict::The command had not ended after 1 s. Nothing known was recognised.\n"
+        "::error title=postmortem%3A no verdict::The command had not ended after 1 s. No known pattern was recognised.\n"
     )
     calm = ev.Evidence(ev.Trigger("pid"), (ev.Process(1),))
     assert github.render(calm, fi.Diagnosis(None, "s")).startswith("::notice ")

@@ -67,7 +67,7 @@ def test_what_fails(
     else:
         assert failure is not None and output is None
         assert failure.get("type") == type
-        assert findings or (failure.get("message") or "").endswith("Nothing known was recognised.")
+        assert findings or (failure.get("message") or "").endswith("No known pattern was recognised.")
 
 
 def test_several_targets_are_several_tests() -> None:

@@ -75,7 +75,7 @@ def test_several_targets_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("window", "gaps", "why"),
     [
-        (None, (), "nothing was watched over time, a core shows one moment alone; `postmortem capture` watches"),
+        (None, (), "nothing was watched over time, and a core shows only one moment; `postmortem capture` watches"),
         (1.0, (), "no Python stack was seen in the observation window"),
         (1.0, (ev.Gap("py-spy", "process 1", "py-spy was refused", "sudo"),), "py-spy was refused; sudo"),
     ],

@@ -140,7 +140,7 @@ def test_equal_stacks_of_culprits_are_shown_once() -> None:
     lead = run(*thrash(60))["results"][0]
     assert len(lead["stacks"]) == 1
     assert [related["id"] for related in lead["relatedLocations"]] == [1]
-    assert "suffers" in lead["relatedLocations"][0]["message"]["text"]
+    assert "also affected" in lead["relatedLocations"][0]["message"]["text"]
 
 
 def test_a_deep_stack_is_bounded() -> None:
@@ -164,7 +164,7 @@ def test_what_is_missing_is_notified() -> None:
     ]
     assert "Next time: pip install py-spy" in told[0]["message"]["text"]
     (none,) = run(*sleeper())["invocations"][0]["toolExecutionNotifications"]
-    assert none["message"]["text"] == "The command had not ended after 1 s. Nothing known was recognised."
+    assert none["message"]["text"] == "The command had not ended after 1 s. No known pattern was recognised."
 
 
 def test_brackets_and_braces_are_no_links_and_placeholders() -> None:

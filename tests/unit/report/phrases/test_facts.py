@@ -47,10 +47,10 @@ def test_forms_follow_the_number() -> None:
     """One and several, with the number where the form has a place for it, and clauses that may be absent."""
     left = fact("left-behind-here", count=1, pid=7), fact("left-behind-here", count=2, pid=7)
     assert words(left) == (
-        "the control block of a thread that had not come to an end, and does not run in process 7, is in its memory: fork "
-        "has left it behind",
-        "the control blocks of 2 threads that had not come to an end, and do not run in process 7, are in its memory: fork "
-        "has left them behind",
+        "the memory of process 7 has the control block of a thread that had not ended but does not run there: fork left it "
+        "behind",
+        "the memory of process 7 has the control blocks of 2 threads that had not ended but do not run there: fork left "
+        "them behind",
     )
     quiet = fact("end-held", process="PID 3", end="write end", fd=1, call=None, file=None)
     reads = fact("end-held", process="PID 3", end="write end", fd=1, call="read", file="/dev/tty")
@@ -59,7 +59,7 @@ def test_forms_follow_the_number() -> None:
         "PID 3 holds its write end, as descriptor 1; it is in read on /dev/tty",
     )
     several = fact("referred-to", object="the Queue", times=3, by=("local q of work", "attribute q of Job"), more=2)
-    assert words((several,)) == ("the Queue is referred to 3 times: local q of work, attribute q of Job and 2 more",)
+    assert words((several,)) == ("the Queue is referenced 3 times: local q of work, attribute q of Job and 2 more",)
 
 
 def test_words_of_the_first_version_stay() -> None:

@@ -80,12 +80,12 @@ def test_each_code_is_made() -> None:
         (Gap.of("files", "x", "sources-unread", file="/a.py", more=2, why="gone"), "/a.py and 2 more: gone", None),
         (Gap.of("cpython", "x", "references-uncounted", what="the Queue", references=1, found=1),
          "the Queue counts 1 reference, of which 1 was found",
-         "a core with every page (--core sparse) tells more, as long as no C code is in the way"),
+         "a core with every page (--core sparse) shows more, unless C code is in the way"),
         (Gap.of("cpython", "x", "references-unfound", remedy="", what="the Queue", references=3),
          "the Queue counts 3 references, of which none was found", None),
         (Gap("proc", "x", "Permission denied", "run as root"), "Permission denied", "run as root"),
         (Gap("core", "x", "not an ELF file", code="file-unusable"), "not an ELF file",
-         "pass --sysroot, or copy the file of the machine that wrote the core"),
+         "pass --sysroot, or copy the file from the machine that wrote the core"),
     ],
 )  # fmt: skip
 def test_words(gap: Gap, reason: str, remedy: object) -> None:

@@ -72,7 +72,7 @@ def test_work_is_only_said_when_it_was_measured() -> None:
     measured = ev.Thread(1, counters=ev.Counters(seconds=2.0, cpu_s=1.0, voluntary_switches=3000))
     unknown = ev.Thread(2, counters=ev.Counters(seconds=2.0))
     parked = ev.Thread(3, counters=ev.Counters(seconds=2.0, cpu_s=0.0, voluntary_switches=0))
-    assert labels.work([measured, unknown]) == "used 50 % of a core and gave the CPU up 1,500 times a second"
+    assert labels.work([measured, unknown]) == "used 50 % of a core and gave up the CPU 1,500 times a second"
     assert labels.work([unknown, ev.Thread(4)]) == ""
     assert labels.work([parked]) == "used no CPU"
 
@@ -82,15 +82,15 @@ def test_what_a_thread_does_when_it_does_not_wait() -> None:
     process, term = ev.Process(1), labels.Glossary()
     term("GIL")
     assert labels.doing(ev.Thread(1, state="R", gil="holds"), process, term) == "holds the GIL"
-    assert labels.doing(ev.Thread(1, state="R"), process, term) == "runs, or is ready to"
-    assert labels.doing(ev.Thread(1), process, term) == "what it does is unknown"
+    assert labels.doing(ev.Thread(1, state="R"), process, term) == "runs or is ready to run"
+    assert labels.doing(ev.Thread(1), process, term) == "is in an unknown state"
 
 
 @pytest.mark.parametrize(
     ("known", "said"),
     [
         ({"kind": "thread", "owner_tid": 9}, "waits for a lock: the end of worker"),
-        ({"owner_gone": True}, "waits for a lock: the end of worker, whose holder is no more"),
+        ({"owner_gone": True}, "waits for a lock: the end of worker, whose holder has ended"),
         ({"owner_pid": 7, "owner_tid": 8}, "waits for a lock: the end of worker, held by process 7"),
     ],
 )

@@ -27,28 +27,28 @@ FULL = Origin(
         (
             FULL,
             "Core of PID 4711 (python3), unit web.service, in container 3f3f3f3f3f3f, on ada, SIGABRT at 2023-11-14 "
-            "22:13:20 UTC, as systemd's journal has it; 2 older ones are left out.",
+            "22:13:20 UTC, from systemd's journal; 2 older ones are left out.",
         ),
         (
             replace(FULL, unit=None, container=None, hostname=None, time=None, others=1),
-            "Core of PID 4711 (python3), SIGABRT, as systemd's journal has it; 1 older one is left out.",
+            "Core of PID 4711 (python3), SIGABRT, from systemd's journal; 1 older one is left out.",
         ),
         (
             replace(FULL, container=None, others=0, trust="copied"),
-            "Core of PID 4711 (python3), unit web.service, on ada, SIGABRT at 2023-11-14 22:13:20 UTC, as the journal given with "
-            "-D has it.",
+            "Core of PID 4711 (python3), unit web.service, on ada, SIGABRT at 2023-11-14 22:13:20 UTC, from the journal "
+            "given with -D.",
         ),
         (
             Origin("systemd", pid=7, trust="unverified", written_by=1001),
-            "Core said to be of PID 7, unverified: user 1001 wrote that into systemd's journal, and nothing shows that it was "
+            "Core said to be of PID 7, unverified: user 1001 wrote this into systemd's journal, and nothing shows that it was "
             "systemd-coredump.",
         ),
         (
             Origin("systemd", trust="unverified"),
-            "Core, unverified: another program wrote that into systemd's journal, and nothing shows that it was "
+            "Core, unverified: another program wrote this into systemd's journal, and nothing shows that it was "
             "systemd-coredump.",
         ),
-        (Origin("apport"), "Core, from a report of apport's."),
+        (Origin("apport"), "Core, from an apport report."),
         (Origin("directory", time=1e30), "Core, the newest in its directory."),
     ],
 )

@@ -43,7 +43,7 @@ def culprit(frame: PythonFrame, tid: object = 7, task: object = None, pid: int =
 
 def test_the_lock_that_a_line_takes_and_the_one_that_it_wants() -> None:
     """Two lines of one thread are told apart by what happens there."""
-    assert roles.of(known(), [culprit(OUTER)]) == "Takes Lock journal here, and holds it."
+    assert roles.of(known(), [culprit(OUTER)]) == "Acquires Lock journal here and holds it."
     assert roles.of(known(), [culprit(INNER)]) == "Waits here for Lock accounts."
 
 
@@ -63,8 +63,8 @@ def test_nothing_is_said_of_other_lines() -> None:
 def test_a_part_of_many_is_no_lock() -> None:
     """A semaphore or a queue of connections gives out one of many, and an import is begun: none is held as a lock is."""
     kinds: Dict[ResourceKind, str] = {
-        "semaphore": "Takes something out of Lock journal here, and has it still.",
-        "import-lock": "Begins the Lock journal",
+        "semaphore": "Takes something from Lock journal here and still has it.",
+        "import-lock": "Starts the Lock journal",
     }
     for kind, words in kinds.items():
         process = known().processes[0]
@@ -88,4 +88,4 @@ def test_two_locks_in_one_line() -> None:
     waiter = known().processes[0].threads[0]
     held = tuple(HeldLock(name, OUTER, 0, "with-slot") for name in ("journal", "accounts"))
     both = replace(known(), processes=(replace(known().processes[0], threads=(replace(waiter, holds=held),)),))
-    assert roles.of(both, [culprit(OUTER)]) == "Takes Lock journal and Lock accounts here, and holds it."
+    assert roles.of(both, [culprit(OUTER)]) == "Acquires Lock journal and Lock accounts here and holds it."

@@ -24,25 +24,25 @@ def test_a_lock_is_told_with_its_holder_and_what_is_held_meanwhile() -> None:
     waiting = task("1", TaskWait("lock", "a", endless=True), holds=(held,))
     text = Waits(Process(1, tasks=(waiting, task("2")), resources=(lock, other))).of((waiting,))
     assert "asyncio Lock cache.lock, held by task job-2, without a time limit." in text
-    assert "Holds asyncio Lock log.lock, taken in write at /app/log.py:12." in text
+    assert "Holds asyncio Lock log.lock, acquired in write at /app/log.py:12." in text
 
 
 def test_awaited_tasks_are_named_and_counted() -> None:
     """All of many, or the first of them."""
     many = tuple(str(n) for n in range(10))
-    assert "all of 10 tasks: 0, 1, 2 and 7 more" in said(task("x", TaskWait("tasks", tasks=many)))
+    assert "all 10 tasks: 0, 1, 2 and 7 more" in said(task("x", TaskWait("tasks", tasks=many)))
     assert "the first of 10 tasks" in said(task("x", TaskWait("tasks", tasks=many, any=True)))
 
 
 def test_tasks_that_wait_for_different_things_share_a_sentence() -> None:
     """A thousand names help nobody."""
     tasks = [task(str(n), TaskWait("future", detail=f"waits for reply {n}")) for n in range(1000)]
-    assert said(*tasks) == "Each waits for another future."
+    assert said(*tasks) == "Each waits for a different future."
 
 
 def test_a_ready_task_waits_for_its_turn() -> None:
     """Nothing else stops it."""
-    assert said(task("1", ready=True)) == "Waits for nothing but its turn."
+    assert said(task("1", ready=True)) == "Waits only for its turn."
 
 
 def test_what_is_unknown_is_not_told() -> None:

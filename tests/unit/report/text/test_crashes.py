@@ -54,11 +54,11 @@ def test_a_fault_says_what_was_done_to_which_address_and_where() -> None:
     [
         (ev.Crash(6, -6, "SI_TKILL", sender_pid=7, tid=7), ", sent by the process itself."),
         (ev.Crash(6, 0, "SI_USER", sender_pid=9, sender_uid=33, tid=7), ", sent by process 9 of user 33."),
-        (ev.Crash(6, 0, "SI_USER", sender_pid=0, sender_uid=0, tid=7), "outside of its pid namespace."),
+        (ev.Crash(6, 0, "SI_USER", sender_pid=0, sender_uid=0, tid=7), "outside its pid namespace."),
         (ev.Crash(8, 1, "FPE_INTDIV", tid=7), ": an integer was divided by zero"),
-        (ev.Crash(11, 128, "SI_KERNEL", tid=7), ": an address that no program can have, or data that are not aligned."),
+        (ev.Crash(11, 128, "SI_KERNEL", tid=7), ": an address that no program can use, or misaligned data."),
         (ev.Crash(11, 1, "SEGV_MAPERR", 8, access="execute", tid=7, pc=8), "it jumped to address 0x8"),
-        (ev.Crash(11), "Crash: SIGSEGV in a thread that is not known."),
+        (ev.Crash(11), "Crash: SIGSEGV in an unknown thread."),
         (ev.Crash(60, tid=7), "Crash: SIGRTMIN+26 in"),
     ],
 )
@@ -79,7 +79,7 @@ def test_what_was_said_before_is_quoted() -> None:
     c_library, python = said(crash)[1:]
     assert c_library == 'The C library said: "free(): invalid pointer".'
     assert python.startswith('Python said: "Fatal Python error: PyThing: no GIL!!!')
-    assert "found by the texts" in python
+    assert "found among the texts" in python
     assert len(python) < 450
 
 
@@ -89,7 +89,7 @@ def test_an_overflow_and_a_handler_are_told() -> None:
         11, 1, "SEGV_MAPERR", 0x7000, stack="guard", stack_used=8_388_624, stack_limit=8_388_608, handler=True
     )
     handler, stack = said(crash, 6)[1:]
-    assert handler == "A handler of the program's own ran for it; SIGABRT then ended the process."
+    assert handler == "The program's own signal handler ran first; SIGABRT then ended the process."
     assert stack == (
         "The address lies beyond the end of the thread's stack, of which 8,388,624 of 8,388,608 bytes are used."
     )

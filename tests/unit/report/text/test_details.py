@@ -182,6 +182,6 @@ def test_programs_that_cannot_be_looked_into() -> None:
     ended = ev.Process(8, state="Z", threads=(ev.Thread(8, name="sh", state="Z", is_main=True),))
     evidence = ev.Evidence(ev.Trigger("pid"), (closed, ended))
     shown = " ".join(textreport.render(evidence, fi.Diagnosis(None, "n"), color=False).split())
-    assert "Process 7: su a program that could not be looked into" in shown
+    assert "Process 7: su a program that could not be inspected" in shown
     assert "Process 8: [sh] a zombie" in shown
     assert "not a Python program" not in shown

@@ -134,7 +134,7 @@ def test_nothing_recognised_is_said_plainly_with_what_the_threads_wait_for() -> 
     """No finding is an answer too."""
     evidence, _ = thrash()
     lines = textreport.render(evidence, fi.Diagnosis(None, "none"), color=False).splitlines()
-    assert lines[0] == "Verdict: none. Nothing known was recognised."
+    assert lines[0] == "Verdict: none. No known pattern was recognised."
     assert "waits for the GIL" in flat("\n".join(lines[:12]))
 
 
@@ -289,7 +289,7 @@ def test_who_holds_a_lock_and_how_that_is_known() -> None:
     process = ev.Process(1, python=ev.PythonInfo("3.12.1"), threads=(waits, holds), resources=(lock,))
     report = flat(textreport.render(ev.Evidence(ev.Trigger("pid"), (process,)), fi.Diagnosis(None, "n"), color=False))
     assert 'lock `a` of app.py, held by thread 2 "two" (read from the holder\'s `with` statement)' in report
-    assert "Holds lock `a` of app.py, taken in second at /app/work.py:7." in report
+    assert "Holds lock `a` of app.py, acquired in second at /app/work.py:7." in report
 
 
 def test_native_stacks_show_when_there_is_no_python() -> None:

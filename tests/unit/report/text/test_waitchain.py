@@ -30,7 +30,7 @@ def shown(*processes: Process, blamed: int = 2) -> str:
 
 
 def test_a_chain_leads_from_the_main_thread_into_the_circle() -> None:
-    """Each link says what is wanted, who has it and since which line; the last one that back at the start, in a circle."""
+    """Each link says what is wanted, who has it and since which line; the last one that back to the start, a wait-for cycle."""
     held = HeldLock("b", PythonFrame("/app/cache.py", 30, "put"), 1, "with-slot")
     main = Thread(1, "MainThread", is_main=True, wait=Wait("lock", "futex", endless=True), joins=2)
     text = shown(
@@ -46,7 +46,7 @@ def test_a_chain_leads_from_the_main_thread_into_the_circle() -> None:
     assert lines[2] == "    → joins worker-2 (2), at cache.py:41 in step2"
     assert "wants Lock a, held by worker-3 (3) (read from its `with`), now at" in lines[3]
     assert "held by worker-2 (2) since cache.py:30 in put" in text
-    assert text.rstrip().endswith("back at the start, in a circle")
+    assert text.rstrip().endswith("back to the start, a wait-for cycle")
 
 
 def test_a_chain_crosses_processes() -> None:
@@ -59,7 +59,7 @@ def test_a_chain_crosses_processes() -> None:
     text = shown(parent, child, blamed=9)
     assert "→ waits for process 9 (job.py)" in text
     assert "→ in which worker-9 (9) waits, at cache.py:7 in step9" in text
-    assert text.rstrip().endswith("whose holder is no more")
+    assert text.rstrip().endswith("whose holder has ended")
 
 
 def test_a_single_link_to_something_outside_is_no_chain() -> None:
