@@ -100,7 +100,7 @@ def parse_header(data: bytes) -> Tuple[int, int, int, int, int, int, int, int]:
         raise NotElf("no ELF magic at its start")
     if ident[4] != 2 or ident[5] != 1:
         width = {1: "32-bit", 2: "64-bit"}.get(ident[4], "neither 32-bit nor 64-bit")
-        order = {1: "little-endian", 2: "big-endian"}.get(ident[5], "of no byte order")
+        order = {1: "little-endian", 2: "big-endian"}.get(ident[5], "of unknown byte order")
         if ident[4] not in (1, 2) or ident[5] not in (1, 2):
             raise NotElf(f"not 64-bit little-endian but {width} {order}")
         kind, machine = struct.unpack_from("<HH" if ident[5] == 1 else ">HH", data, 16)

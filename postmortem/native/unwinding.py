@@ -72,7 +72,7 @@ def start(
     """
     gdb = find_gdb(machine)
     if gdb is None:
-        missing = "gdb is not there" if find_gdb() is None else f"the gdb that is there reads no cores of {machine}"
+        missing = "gdb is not installed" if find_gdb() is None else f"the installed gdb cannot read cores of {machine}"
         raise ToolMissing(f"{missing}, so there are no native stacks", remedy(machine))
     return Unwinding(gdb, [core, *others], exe, deadline_s, sysroot, crashed)
 

@@ -47,7 +47,7 @@ class Watchdog:
             os.close(descriptor)
         if not self._pid:
             raise pytest.UsageError(
-                "postmortem's watchdog did not start: see above; --postmortem-timeout 0 does without"
+                "postmortem's watchdog did not start: see above; --postmortem-timeout 0 turns it off"
             )
         #: Its start time: it is no child, so after its end its id may belong to another process.
         self._began = signalling.begun(self._pid)
@@ -123,7 +123,7 @@ def _free_signal() -> int:
     for number in range(signal.SIGRTMIN + _FIRST_SIGNAL, signal.SIGRTMAX):
         if signal.getsignal(number) == signal.SIG_DFL:
             return number
-    raise pytest.UsageError("postmortem needs a real-time signal, and all of them are taken")
+    raise pytest.UsageError("postmortem needs a real-time signal, but all of them are in use")
 
 
 def _let_it_trace(pid: int) -> None:

@@ -255,13 +255,13 @@ class Window:
             text
             for number, text in (
                 (len(self.left_out), f"{len(self.left_out)} of {len(self.left_out) + len(watched)} processes"),
-                (sum(not watch.all_found for watch in watched), "some threads of processes that have thousands"),
+                (sum(not watch.all_found for watch in watched), "some threads of processes with thousands of them"),
             )
             if number
         ]
         threads = sum(len(watch.threads) for watch in watched)
         return (
-            f"{' and '.join(parts)} were not watched: looking at {threads} threads took all that it may"
+            f"could not watch {' and '.join(parts)}: {threads} thread{'' if threads == 1 else 's'} took all the time allowed"
             if parts
             else ""
         )

@@ -121,7 +121,9 @@ def _readings(image: Image, candidate: Candidate) -> Iterator[_Reading]:
     if candidate.version is not None and candidate.version[:2] in LAYOUTS:
         warnings: Tuple[str, ...] = ()
         if candidate.version >= (3, 13):
-            warnings = ("the interpreter's own table of offsets could not be read; those of the release were used",)
+            warnings = (
+                "the interpreter's own table of offsets could not be read; the offsets of the release were used",
+            )
         if candidate.version[:2] in FREE_THREADED:
             yield _Reading(candidate.version, FREE_THREADED[candidate.version[:2]], True, warnings, False)
         # A pair of pointers is not enough without the interpreter's own sys.hexversion.

@@ -295,7 +295,9 @@ def gil_address(memory: Memory, runtime: Runtime, interpreter: int) -> Optional[
         return runtime.address + layout.rt_gil
     address = memory.u64(interpreter + layout.is_gil)
     if not address:
-        raise Fault(interpreter + layout.is_gil, 8, "not made yet, or gone: the interpreter is starting or ending")
+        raise Fault(
+            interpreter + layout.is_gil, 8, "not created yet, or already gone: the interpreter is starting or ending"
+        )
     if layout.gil_enabled >= 0 and not memory.u32(address + layout.gil_enabled):
         return None
     return address + layout.gil_start

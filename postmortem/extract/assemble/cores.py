@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..process.process import Reading
     from ..recorded.raw import Raw
 
-_COPY = "analyze a copy that nobody writes to"
+_COPY = "analyze a copy that is no longer being written"
 #: Seconds for gdb without a deadline for the verdict.
 GDB_DEADLINE_S = 60.0
 
@@ -180,7 +180,9 @@ def open_to_read(path: Path, files: Files, *, descriptor: Optional[int] = None) 
 
 def _of_another_machine(path: Path, machine: str, how: str) -> NotACore:
     return NotACore(
-        f"{{path}} is a core of {machine}: only {' and '.join(READ)} are read", f"{how} shows its native stacks", path
+        f"{{path}} is a core of {machine}: only {' and '.join(READ)} can be read",
+        f"{how} shows its native stacks",
+        path,
     )
 
 
@@ -280,7 +282,7 @@ def _refuse_endless(opened: Opened, sysroot: Path) -> None:
     found = endless(opened.core, opened.program, sysroot)
     if found is not None:
         raise ToolFailed(
-            "{path}, named as debug information, is no regular file: gdb would wait for it", "remove it", found
+            "{path}, named as debug information, is not a regular file: gdb would wait for it", "remove it", found
         )
 
 
