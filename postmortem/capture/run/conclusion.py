@@ -153,7 +153,7 @@ def end(command: Command, options: Options, bundle: Optional[Bundle], say: Say) 
     step = Step("end", "the tree")
     step.seconds = time.monotonic() - began
     if left:
-        said = f"process{'es' if len(left) > 1 else ''} {', '.join(map(str, left))} did not end"
+        said = f"{'these processes' if len(left) > 1 else 'this process'} did not end: {', '.join(map(str, left))}"
         step.fail("still-running", said, _remedy(left[0]), pids=list(left))
         say(f"{step.error}; {step.remedy}")
     if bundle is not None:
