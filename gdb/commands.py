@@ -57,14 +57,14 @@ class Locals(PmCommand):
 
     Usage: pm-locals [FRAME]
 
-    FRAME is a number that pm-bt shows, 0 without one. Values are read from memory and cut to a line; what looks
+    FRAME is a number that pm-bt shows, by default 0. Values are read from memory and cut to a line; what looks
     like a secret is masked."""
 
     name = "pm-locals"
 
 
 class GilRecord(PmCommand):
-    """Show each interpreter's own record of its GIL: locked or not, the holder, the interval, who waits.
+    """Show each interpreter's own record of its GIL: locked or not, the holder, the switch interval, the waiters.
 
     Usage: pm-gil"""
 
@@ -72,19 +72,19 @@ class GilRecord(PmCommand):
 
 
 class LockTable(PmCommand):
-    """Show the locks that threads hold or wait for: who holds each, and who waits.
+    """Show the locks that threads hold or wait for, each with its holder and waiters.
 
     Usage: pm-locks
 
-    Locks of Python, locks of native code (mutexes, rwlocks, conditions), and the GIL when somebody wants it, as in a
+    Locks of Python, locks of native code (mutexes, rwlocks, conditions), and the GIL when a thread waits for it, as in a
     report. BY says how the holder is known: the lock's own record, the `with` statement that a frame is in, the code
-    that has taken it, or a join of the thread."""
+    that acquired it, or a join of the thread."""
 
     name = "pm-locks"
 
 
 class Tasks(PmCommand):
-    """List asyncio's tasks with their stacks, innermost await first, what each awaits and who has that.
+    """List asyncio's tasks with their stacks, innermost await first, what each awaits and which task holds that.
 
     Usage: pm-tasks [NAME]
 
@@ -98,7 +98,7 @@ class Objects(PmCommand):
 
     Usage: pm-objects [COUNT]
 
-    COUNT types are shown, 20 without it. Strings, numbers and other objects without references are not among them."""
+    COUNT types are shown, by default 20. Strings, numbers and other objects without references are not counted."""
 
     name = "pm-objects"
 
@@ -108,7 +108,7 @@ class Why(PmCommand):
 
     Usage: pm-why
 
-    It is the report of `postmortem analyze`, of a core and of a live process that gdb has stopped."""
+    It is the report of `postmortem analyze`, for a core or for a live process that gdb has stopped."""
 
     name = "pm-why"
 

@@ -140,7 +140,7 @@ class Engine:
                     lines = _lines(answer["lines"])
                     left -= len(lines)
                     if left < 0:
-                        raise gdb.GdbError(f"the child has said more than {MOST_LINES:,} lines")
+                        raise gdb.GdbError(f"the child's answer has more than {MOST_LINES:,} lines")
                     yield from lines
                 elif "read" in answer or "stack" in answer:
                     self._send(target.answer(answer, until), until)
@@ -192,13 +192,13 @@ class Engine:
     def _wait(self, event: int, until: float) -> None:
         """Wait until the socket is ready for an event of poll(2). Raises gdb.GdbError."""
         if self._socket.fileno() < 0:
-            raise gdb.GdbError("the target has moved meanwhile: ask again")
+            raise gdb.GdbError("the target has changed meanwhile: repeat the command")
         waiting = select.poll()  # select() takes no descriptor above 1023, and gdb may have more files open
         waiting.register(self._socket, event)
         while time.monotonic() < until:
             if waiting.poll(LOOK_S * 1000):
                 return
-        raise gdb.GdbError(f"no answer in {DEADLINE_S:g} s: `postmortem analyze` takes the time that it needs")
+        raise gdb.GdbError(f"no answer in {DEADLINE_S:g} s: `postmortem analyze` takes as long as it needs")
 
     def _ended(self) -> str:
         """Return why there is no answer, with the last line that the child wrote to stderr."""

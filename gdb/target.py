@@ -45,7 +45,7 @@ def told() -> Dict[str, Any]:
     }
     if core is None:
         if not inferior.pid:
-            raise gdb.GdbError("there is no core and no process: name one with `core-file FILE` or `attach PID`")
+            raise gdb.GdbError("there is no core and no process: open one with `core-file FILE` or `attach PID`")
         found["local"] = getattr(getattr(inferior, "connection", None), "type", None) == "native"  # since gdb 11
         found["uids"] = next((line.split()[1:] for line in _said("info proc status") if line.startswith("Uid:")), [])
         with selection():
@@ -62,7 +62,7 @@ def answer(asked: Dict[str, Any], until: float) -> Dict[str, Any]:
             return _read(*map(int, asked["read"]))
         return _stack(int(asked["stack"]), int(asked["most"]), until)
     except (TypeError, ValueError, KeyError):
-        return {"fault": "not asked rightly"}
+        return {"fault": "a malformed request"}
 
 
 def selected() -> Optional[int]:

@@ -42,7 +42,9 @@ class Unpacked:
             self.place = private_folder()
             self.folder = Folder.take_over(str(self.place))
         except OSError as exc:
-            raise NotABundle(f"{path} cannot be unpacked: the temporary folder: {exc.strerror}", "set TMPDIR") from None
+            raise NotABundle(
+                f"{path} cannot be unpacked: the temporary folder: {exc.strerror}", "set TMPDIR to another folder"
+            ) from None
         try:
             with open(open_regular(str(path)), "rb") as stream:
                 self.owner = os.fstat(stream.fileno()).st_uid
@@ -98,7 +100,9 @@ def _extract(stream: BinaryIO, folder: Folder) -> None:
         for entry in entries:
             name = "/".join(_safe_parts(entry))
             if entry.compress_type not in _METHODS:
-                raise NotABundle(f"the archive packs {name!r} in a way that is not read", "pack it with deflate")
+                raise NotABundle(
+                    f"the archive compresses {name!r} with an unsupported method", "compress it with deflate"
+                )
             if entry.is_dir():
                 folder.child(name, make=True).close()
                 continue
@@ -127,7 +131,8 @@ class _Allowance:
         self._stored_left -= stored
         if self._apparent_left < 0 or self._stored_left < 0:
             raise NotABundle(
-                "the archive unpacks to more than a bundle may hold, or than there is room for", "set TMPDIR"
+                "the archive unpacks to more than a bundle may hold, or than fits on the disk",
+                "set TMPDIR to another folder",
             )
 
 

@@ -334,7 +334,7 @@ def refuse_if_taken(path: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as exc:
-        raise CaptureFailed(f"{path} cannot be looked at: {_reason(exc)}", _ELSEWHERE) from None
+        raise CaptureFailed(f"{path} cannot be examined: {_reason(exc)}", _ELSEWHERE) from None
     if not stat.S_ISDIR(mode):
         raise _taken(path)
     try:
@@ -342,13 +342,13 @@ def refuse_if_taken(path: Path) -> None:
             if folder.names(most=1):
                 raise _taken(path)
     except Unsafe as exc:
-        raise CaptureFailed(f"{path} is there already, and {exc.strerror}", _ELSEWHERE) from None
+        raise CaptureFailed(f"{path} already exists, and {exc.strerror}", _ELSEWHERE) from None
     except OSError as exc:
-        raise CaptureFailed(f"{path} cannot be looked at: {_reason(exc)}", _ELSEWHERE) from None
+        raise CaptureFailed(f"{path} cannot be examined: {_reason(exc)}", _ELSEWHERE) from None
 
 
 def _taken(path: Path) -> CaptureFailed:
-    return CaptureFailed(f"{path} is there already and is never overwritten", "choose another name with -o DIR")
+    return CaptureFailed(f"{path} already exists and is never overwritten", "choose another name with -o DIR")
 
 
 def _reason(exc: OSError) -> str:

@@ -31,7 +31,7 @@ __all__ = ["run", "script"]
 #: Variable with the command of the child; gdb/engine.py reads it.
 _ENGINE = "POSTMORTEM_ENGINE"
 _BATCH = ("-batch", "--batch", "-batch-silent", "--batch-silent")
-_HINT = "pm-why, pm-threads, pm-bt, pm-locals, pm-locks, pm-tasks, pm-gil and pm-objects are there; `help pm-bt` explains one"
+_HINT = "pm-why, pm-threads, pm-bt, pm-locals, pm-locks, pm-tasks, pm-gil and pm-objects are available; `help pm-bt` explains one"
 
 
 class _Found(NamedTuple):
@@ -62,7 +62,9 @@ def run(
     Raises PostmortemError.
     """
     if not arguments or arguments[0].startswith("-"):
-        raise UsageError("debug wants a core or bundle first", "`postmortem debug CORE -ex pm-threads --batch`")
+        raise UsageError(
+            "debug needs a core or bundle as its first argument", "`postmortem debug CORE -ex pm-threads --batch`"
+        )
     target, gdb_arguments = arguments[0], arguments[1:]
     batch = any(argument in _BATCH for argument in gdb_arguments)
     with _found(target, exe, sysroot, pid, progress, say) as found:
@@ -77,7 +79,7 @@ def run(
             if waits_for is not None:
                 os.close(descriptor)
                 raise PostmortemError(
-                    f"a program of {target} names {waits_for} as its debug information: that is no regular file, and gdb would "
+                    f"a program of {target} names {waits_for} as its debug information: not a regular file, and gdb would "
                     "wait for it",
                     "`postmortem analyze` reads the core without it",
                 )
@@ -150,7 +152,7 @@ def _found(
             yield _Found(core, target, root=kept_files, folder=bundle.folder, bundle=path, pid=number)
         return
     if pid is not None:
-        raise UsageError("--pid chooses a core of a bundle, and this is a core", "leave it out")
+        raise UsageError("--pid chooses a core of a bundle, but this is a core", "leave it out")
     if compressed(path):
         with unpacked(path, progress) as plain:
             if plain.short:
@@ -167,7 +169,7 @@ def _chosen(bundle: Bundle, path: Path, pid: Optional[int], say: Callable[[str],
     listed = ", ".join(map(str, cores))
     if pid is not None:
         if pid not in cores:
-            raise UsageError(f"{path} holds no core of process {pid}", f"it has those of {listed}")
+            raise UsageError(f"{path} holds no core of process {pid}", f"it has cores of {listed}")
         return pid
     first = cores[0]
     if len(cores) > 1:

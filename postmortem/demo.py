@@ -79,7 +79,7 @@ def run(name: Optional[str], progress: Progress) -> Path:
             "the program ended in time on this machine", "there is nothing to diagnose; try another case"
         )
     if status != _TIMED_OUT or not bundle.exists():
-        raise CaptureFailed(f"capture ended with status {status}: {_last_line(log)}", f"all that it said is in {log}")
+        raise CaptureFailed(f"capture ended with status {status}: {_last_line(log)}", f"all its output is in {log}")
     return bundle
 
 
@@ -88,7 +88,7 @@ def _named(name: str) -> Case:
     for case in known:
         if name in (case.name, case.folder.name):
             return case
-    raise TargetNotFound(f"no demo {name!r}", f"there are: {', '.join(case.name for case in known) or 'none'}")
+    raise TargetNotFound(f"no demo {name!r}", f"available: {', '.join(case.name for case in known) or 'none'}")
 
 
 def _case(path: Path) -> Optional[Case]:
@@ -154,7 +154,7 @@ def _make_venv(python: Path, venv: Path, requirements: Sequence[str], log: Path)
     if status != 0:
         raise ToolFailed(
             f"pip could not install {', '.join(requirements)}: {_last_line(log)}",
-            f"check the network and try again (all that pip said is in {log})",
+            f"check the network and try again (pip's output is in {log})",
         )
 
 
@@ -205,7 +205,7 @@ def _last_line(log: Path) -> str:
     """Return the reason in a tool's output: its last line with an error mark, else its last line."""
     lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith(("error", "postmortem:"))]
-    return (errors or lines or ["it said nothing"])[-1]
+    return (errors or lines or ["no output"])[-1]
 
 
 @contextmanager

@@ -300,7 +300,9 @@ def diagnose_captured(
         unwritten = _keep(bundle, f"report{known.suffix}", rendered) or unwritten
     publish.emit(plan, [(str(bundle.path), found, diagnosis)], stream, color="auto", many=False)
     if unwritten is not None:
-        raise CaptureFailed(f"the diagnosis cannot be written into the bundle: {unwritten.strerror}", "make room there")
+        raise CaptureFailed(
+            f"the diagnosis cannot be written into the bundle: {unwritten.strerror}", "free space there"
+        )
     return diagnosis
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 MARKER = "postmortem_timeout"  # as in pytesting, which nobody imports who wants nothing of it
 _MARKERS, _PARENT = attrgetter("own_markers"), attrgetter("parent")
 _MARKER_HELP = (
-    f"{MARKER}(seconds, scope='phase'): how long each of setup, call and teardown may take before postmortem says what it "
-    "waits for, and makes it fail; scope='call': the test's body alone; scope='item': all of it together; 0: no limit."
+    f"{MARKER}(seconds, scope='phase'): how long each of setup, call and teardown may take before postmortem reports what it "
+    "waits for and makes it fail; scope='call': the test's body alone; scope='item': all of it together; 0: no limit."
 )
 
 
@@ -29,24 +29,22 @@ def pytest_addoption(parser: Any) -> None:
     group.addoption(
         "--postmortem-timeout",
         metavar="SECONDS",
-        help="Diagnose and fail what takes longer: setup, call or teardown of a test, the import of a test module, the "
+        help="Diagnose, and make fail, what takes longer: setup, call or teardown of a test, the import of a test module, the "
         "interpreter's exit. 5, 0.5, 2m; 0: no limit.",
     )
     group.addoption(
         "--postmortem-scope",
         choices=("phase", "call", "item"),
-        help="What the limit is for: each phase of a test (default), its body alone, or all of it together.",
+        help="What the limit applies to: each phase of a test (default), its body alone, or all of it together.",
     )
     group.addoption(
         "--postmortem-dir", metavar="DIR", help="Where bundles go; default: postmortem-bundles in the root directory."
     )
-    parser.addini("postmortem_timeout", "as --postmortem-timeout")
-    parser.addini("postmortem_scope", "as --postmortem-scope")
-    parser.addini(
-        "postmortem_collection_timeout", "the same for one module's import; default: the limit, at least 30 s"
-    )
-    parser.addini("postmortem_exit_timeout", "the same for the interpreter's exit; default: the limit, at least 5 s")
-    parser.addini("postmortem_dir", "as --postmortem-dir, from the root directory")
+    parser.addini("postmortem_timeout", "same as --postmortem-timeout")
+    parser.addini("postmortem_scope", "same as --postmortem-scope")
+    parser.addini("postmortem_collection_timeout", "limit for one module's import; default: the limit, at least 30 s")
+    parser.addini("postmortem_exit_timeout", "limit for the interpreter's exit; default: the limit, at least 5 s")
+    parser.addini("postmortem_dir", "same as --postmortem-dir, relative to the root directory")
 
 
 def pytest_configure(config: Any) -> None:

@@ -18,5 +18,7 @@ def configured(variable: str) -> Optional[int]:
         return None
     match = re.fullmatch(r"(\d{1,18})\s*([KMGT]?)(?:I?B)?", text.upper(), re.ASCII)
     if match is None:
-        raise UsageError(f"{variable} is {text!r}, which is no size", "say bytes, or a number with K, M, G or T")
+        raise UsageError(
+            f"{variable} is {text!r}, which is not a size", "use a number of bytes, or a number with K, M, G or T"
+        )
     return int(match[1]) * _UNITS[match[2]]

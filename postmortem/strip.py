@@ -36,7 +36,7 @@ def strip(source: Path, output: Optional[Path] = None, *, with_locals: bool = Fa
     try:
         if target.suffix == ".zip":
             if os.path.lexists(target):
-                raise PostmortemError(f"{target} is there already and is never overwritten", _NEXT)
+                raise PostmortemError(f"{target} already exists and is never overwritten", _NEXT)
             _pack(_content(source, with_locals), target)
         else:
             refuse_if_taken(target)

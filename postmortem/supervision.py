@@ -48,11 +48,11 @@ class Ended(NamedTuple):
     def reason(self) -> Optional[str]:
         """What ended the child, as the end of a sentence; None when it exited."""
         if self.late:
-            return "did not come to an end in time"
+            return "did not finish in time"
         if self.signal is None:
             return None
         name = signal_name(self.signal)
-        hint = ", perhaps for want of memory" if self.signal == signal.SIGKILL else ""
+        hint = ", perhaps because memory ran out" if self.signal == signal.SIGKILL else ""
         return f"was ended by {name}{hint}"
 
 
@@ -196,12 +196,12 @@ def supervise(command: Callable[[], int], *, interactive: bool = False) -> int:
         if ended.status is not None:
             return ended.status
         if progress.at < 0 or progress.at in progress.ended:
-            sys.stderr.write(
-                f"postmortem: the process that did the work {ended.reason}; this is a defect of postmortem\n"
-            )
+            sys.stderr.write(f"postmortem: its worker process {ended.reason}; this is a defect of postmortem\n")
             return 1
         progress.told = progress.at
-        progress.ended[progress.at] = f"reading it {ended.reason}: it is damaged, or made to do so"
+        progress.ended[progress.at] = (
+            f"the process that read it {ended.reason}: it is damaged, or crafted to cause this"
+        )
         progress.note(-1)
 
 

@@ -104,7 +104,7 @@ def _address(match: re.Match[str], registers: Mapping[str, int], text: str) -> O
             return None
         total += registers["fs_base"]
     elif match["segment"] == "gs" or match["base"] == "%rip":
-        # relative to the next instruction: gdb prints the resulting address after a "#"
+        # %rip: gdb prints the resulting address after a "#"; %gs: its base is not known
         told = re.search(r"#\s*(0x[0-9a-f]+)", text)
         return int(told[1], 16) if told and match["base"] == "%rip" else None
     for part, factor in ((match["base"], 1), (match["index"], int(match["scale"] or 1))):

@@ -4,7 +4,7 @@ Layout: si_signo, si_errno, si_code, 4 bytes of padding, a union.
 
 Sources:
 - Layout on x86-64: <asm-generic/siginfo.h>, unchanged since Linux 2.6.
-- Codes: the same file; those of SIGSYS and SIGTRAP up to Linux 6.12.
+- Codes: the same file; for SIGSYS and SIGTRAP as of Linux 6.12.
 """
 
 from __future__ import annotations

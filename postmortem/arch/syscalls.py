@@ -4,7 +4,7 @@ A core's registers and /proc/PID/task/TID/syscall hold only the number.
 
 Sources, both of Linux 6.1:
 - x86-64: arch/x86/entry/syscalls/syscall_64.tbl.
-- aarch64: include/uapi/asm-generic/unistd.h, the numbering of all newer machines.
+- aarch64: include/uapi/asm-generic/unistd.h, the numbering that all newer architectures share.
 """
 
 from __future__ import annotations

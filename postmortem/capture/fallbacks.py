@@ -68,10 +68,10 @@ def kernel_cores(bundle: Bundle, command: Command, members: Callable[[], List[Me
     for position, member in enumerate(targets):
         with bundle.step("kernel-core", f"process {member.pid}") as step:
             if position >= _MOST_CORES:
-                said = f"no more than {_MOST_CORES} processes are made to leave a core by the kernel"
+                said = f"the kernel was made to dump the cores of {_MOST_CORES} processes at most"
                 step.fail("too-many-cores", said, most=_MOST_CORES)
             elif time.monotonic() > until or command.interrupted is not None:
-                step.fail("no-time-for-core", "there was no time for a core by the kernel")
+                step.fail("no-time-for-core", "there was no time for the kernel to dump a core")
             else:
                 kernelcore.take(command, member, _opener(bundle, member.pid), bundle.folder.free)
 

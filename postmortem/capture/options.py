@@ -94,7 +94,7 @@ def duration(text: str) -> float:
     unit = _UNITS.get(text[-1:])
     number = text[:-1] if unit else text
     if not number or number.strip("0123456789.") or number.count(".") > 1 or number == ".":
-        raise ValueError("a decimal number, with s, m, h or d behind it if you like, is wanted")
+        raise ValueError("expected a decimal number, optionally followed by s, m, h or d")
     return float(number) * (unit or 1.0)
 
 
@@ -102,7 +102,7 @@ def some_time(text: str) -> float:
     """Convert a duration greater than 0. Raises ValueError."""
     seconds = duration(text)
     if not seconds:
-        raise ValueError("more than 0 is wanted")
+        raise ValueError("expected more than 0")
     return seconds
 
 
@@ -116,7 +116,7 @@ def signal_number(text: str) -> int:
         if sign:
             number = _real_time(number, offset)
     if not isinstance(number, int) or not 0 < number < signal.NSIG:
-        raise ValueError("a signal's name or number is wanted")
+        raise ValueError("expected a signal name or number")
     return int(number)
 
 
@@ -138,7 +138,7 @@ def _whole(text: str) -> int:
 def some_text(text: str) -> str:
     """Return a text that is not empty. Raises ValueError."""
     if not text:
-        raise ValueError("a name is wanted")
+        raise ValueError("expected a name")
     return text
 
 
@@ -147,21 +147,21 @@ def demand_signal(text: str) -> int:
     number = signal_number(text)
     taken = "KILL STOP CHLD TSTP TTIN TTOU CONT SEGV BUS FPE ILL TRAP SYS ABRT"
     if number in {getattr(signal, f"SIG{name}") for name in taken.split()}:
-        raise ValueError("this one cannot be waited for; USR1, USR2, QUIT and HUP can")
+        raise ValueError("this signal cannot be waited for; USR1, USR2, QUIT and HUP can")
     return number
 
 
 def process_id(text: str) -> int:
     """Parse a process id. Raises ValueError."""
     if not 0 < _whole(text) < 1 << 31:
-        raise ValueError("a process id is wanted")
+        raise ValueError("expected a process id")
     return _whole(text)
 
 
 def times(text: str) -> int:
     """Parse a number of repetitions, from 1 to 1000. Raises ValueError."""
     if not 0 < _whole(text) <= _MOST_TIMES:
-        raise ValueError(f"a number from 1 to {_MOST_TIMES} is wanted")
+        raise ValueError(f"expected a number from 1 to {_MOST_TIMES}")
     return _whole(text)
 
 
@@ -170,7 +170,7 @@ def one_of(*words: str) -> Callable[[str], str]:
 
     def convert(text: str) -> str:
         if text not in words:
-            raise ValueError(f"one of {', '.join(words)} is wanted")
+            raise ValueError(f"expected one of {', '.join(words)}")
         return text
 
     return convert
@@ -192,35 +192,35 @@ def formats_known(options: Options) -> bool:
 
 
 TABLE = (
-    Option("-t", "--timeout", "DURATION", "How long COMMAND may take; a decimal, with s, m, h or d.", duration),
+    Option("-t", "--timeout", "DURATION", "How long COMMAND may run: a decimal number, with s, m, h or d.", duration),
     Option(
         "",
         "--stall",
         "DURATION",
-        "Capture as well when nothing was written and less than 0.5 % of a core used for so long.",
+        "Also capture when nothing was written and less than 0.5 % of a core used for this long.",
         some_time,
     ),
     Option(
         "",
         "--on-signal",
         "SIGNAL",
-        "Capture when postmortem gets SIGNAL, instead of passing it on; COMMAND goes on.",
+        "Capture when postmortem gets SIGNAL, instead of passing it on; COMMAND keeps running.",
         demand_signal,
     ),
-    Option("", "--repeat", "N", "Capture N times, as a series; with --every.", times),
-    Option("", "--every", "DURATION", "From the start of one capture of a series to that of the next.", some_time),
+    Option("", "--repeat", "N", "Capture N times, as a series; needs --every.", times),
+    Option("", "--every", "DURATION", "Time between the starts of two captures of a series.", some_time),
     Option(
         "",
         "--on-timeout",
         "WHAT",
-        "What becomes of COMMAND then: end (default), or leave it running.",
+        "What to do with COMMAND after the capture: end it (default), or leave it running.",
         one_of("end", "leave"),
     ),
     Option(
         "",
         "--on-cancel",
         "WHAT",
-        "What INT, TERM, HUP or QUIT to postmortem does before that: pass it on (default), or capture first, within"
+        "What INT, TERM, HUP or QUIT to postmortem does before any capture: pass it on (default), or capture first, within"
         " 6 s, then end COMMAND with it.",
         one_of("pass", "capture"),
     ),
@@ -228,40 +228,44 @@ TABLE = (
         "-o",
         "--output",
         "DIR",
-        "The bundle's directory; it must not exist yet, or be empty. With --repeat or"
+        "The bundle's directory; it must be empty or not exist yet. With --repeat or"
         " --on-signal the bundles are DIR/1, DIR/2, …",
         some_text,
     ),
     Option(
-        "-k", "--kill-after", "DURATION", "Send KILL when COMMAND still runs so long after the signal [5].", duration
+        "-k", "--kill-after", "DURATION", "Send KILL if COMMAND still runs this long after the signal [5].", duration
     ),
     Option(
-        "-s", "--signal", "SIGNAL", "What ends COMMAND after the capture: a name or a number [TERM].", signal_number
+        "-s",
+        "--signal",
+        "SIGNAL",
+        "The signal that ends COMMAND after the capture: a name or number [TERM].",
+        signal_number,
     ),
-    Option("", "--foreground", "", "Leave COMMAND in this process group, and its children alone when ending it."),
-    Option("", "--pid", "PID", "Capture a process that already runs, and leave it running.", process_id),
+    Option("", "--foreground", "", "Keep COMMAND in this process group, and do not end its children."),
+    Option("", "--pid", "PID", "Capture a process that is already running, and leave it running.", process_id),
     Option(
         "",
         "--tree",
         "",
-        f"With --pid: also take its descendants when they are more than {MOST_DESCENDANTS}, or PID is 1.",
+        f"With --pid: also capture its descendants if there are more than {MOST_DESCENDANTS}, or if PID is 1.",
     ),
     Option("", "--observe", "SECONDS", "How long to watch before anything is stopped [1].", duration),
     Option(
         "",
         "--core",
         "MODE",
-        "How much memory to keep: sparse, python, full, none; auto (default) fits.",
+        "How much memory to keep: sparse, python, full or none; auto (default) decides by size.",
         one_of(*CORE_MODES),
     ),
-    Option("", "--budget", "DURATION", "How long it may take from a deadline to the verdict [30].", some_time),
-    Option("", "--locals", "", "Show local variables too; what looks like a secret is masked."),
-    Option("-f", "--format", "FORMAT", f"The report's form on stderr: {FORMATS_LISTED}.", some_text),
+    Option("", "--budget", "DURATION", "Time allowed from a deadline to the verdict [30].", some_time),
+    Option("", "--locals", "", "Also show local variables; what looks like a secret is masked."),
+    Option("-f", "--format", "FORMAT", f"Format of the report on stderr: {FORMATS_LISTED}.", some_text),
     Option(
         "",
         "--report",
         "FILE",
-        f"Also write FILE; its suffix says the format: {SUFFIXES_LISTED}. Repeatable.",
+        f"Also write the report to FILE; its suffix sets the format: {SUFFIXES_LISTED}. Repeatable.",
         some_text,
         multiple=True,
     ),
@@ -328,7 +332,7 @@ def _take(options: Options, argv: list[str], position: int) -> int:
 
 def _check(options: Options) -> None:
     if options.repeat > 1 and options.every is None:
-        raise UsageError("--repeat needs --every: how long from one capture to the next", _HINT)
+        raise UsageError("--repeat needs --every: the time from one capture to the next", _HINT)
     if options.repeat == 1 and options.every is not None:
         raise UsageError("--every needs --repeat with more than 1", _HINT)
     if options.pid is not None:
@@ -338,9 +342,9 @@ def _check(options: Options) -> None:
     if not options.command:
         raise UsageError("no command to run and no --pid", example)
     if options.tree:
-        raise UsageError("--tree is for --pid; of a command all descendants are captured", _HINT)
+        raise UsageError("--tree is for --pid; a command is captured with all its descendants", _HINT)
     if options.timeout is None and options.stall is None and options.on_signal is None:
-        raise UsageError("how long may the command take?", example)
+        raise UsageError("a time limit is missing: how long may the command run?", example)
 
 
 def _check_pid(options: Options) -> None:
@@ -367,13 +371,14 @@ def help_text() -> str:
             "",
             "  Run a command; when it does not end in time, say why, and end it.",
             "",
-            "  The command keeps its standard streams, terminal, folder and environment. If it",
-            "  ends in time, so does postmortem, with its status and without a word.",
+            "  The command keeps its standard streams, terminal, working directory and",
+            "  environment. If it ends in time, postmortem prints nothing and exits with its",
+            "  status.",
             "",
             "Options:",
             *lines,
             "",
-            "Exit status: the command's own (128+N for signal N); 124 when the time was up; 125 when",
+            "Exit status: the command's own (128+N for signal N); 124 when its time was up; 125 when",
             "postmortem failed; 126 or 127 when the command could not be run or found; with --pid, 0.",
         )
     )

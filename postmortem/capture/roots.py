@@ -136,7 +136,7 @@ class Roots:
         for root in self._known.values():
             with self._bundle.step("files", f"another root, of process {root.pids[0]}") as step:
                 if root.descriptor is None:
-                    step.fail("root-silent", "this root does not answer: no file of it is in the bundle", _REMEDY)
+                    step.fail("root-silent", "this root does not respond: none of its files is in the bundle", _REMEDY)
                     continue
                 copies = _Copies(self._bundle, root.number, room)
                 for pid in root.pids:
@@ -207,7 +207,7 @@ class _Copies:
                     kept = self._name(name)
                     descriptor = _opened(files, ours, name, file)
                 except ValueError:
-                    self._missing[name] = "no name below a root"
+                    self._missing[name] = "not a path below a root"
                     continue
                 except OSError as exc:
                     if exc.errno != errno.EINVAL:  # a device is no file to be copied
@@ -286,7 +286,7 @@ def _identical(descriptor: int, file: _File) -> int:
     found = os.fstat(descriptor)
     if (found.st_dev, found.st_ino) != file:
         os.close(descriptor)
-        raise FileNotFoundError(errno.ENOENT, "is another file than the process has mapped")
+        raise FileNotFoundError(errno.ENOENT, "is not the file that the process has mapped")
     return descriptor
 
 

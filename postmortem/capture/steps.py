@@ -185,13 +185,16 @@ class Session:
     def _remedy_for_an_end(self) -> str:
         if self._timings["pause_s"] is not None and self._full and self.command.killed_by != signal.SIGSYS:
             return (
-                "--core none: a stop ends a write to a full pipe with the part that is written, and a program that does not "
-                "write the rest goes on to its end"
+                "use --core none: stopping a process cuts short its write to a full pipe, and a program that does not "
+                "write the rest then runs on to its end"
             )
         if self._timings["pause_s"] is not None and (
             isinstance(self.command, Watch) or self.command.killed_by == signal.SIGSYS
         ):
-            return "--core none, if a seccomp filter of its own forbids restart_syscall(2): a stop ends it; dmesg tells of others"
+            return (
+                "use --core none if a seccomp filter of its own forbids restart_syscall(2): a stop then kills it; see dmesg "
+                "for other causes"
+            )
         if isinstance(self.command, Watch):
             return "run it with `postmortem capture -t` to catch it in time"
         return "if it ended by itself, give it a little more time with -t"
@@ -228,13 +231,13 @@ class Session:
                 self._describe(member.pid)
             if not self.facts:
                 step.fail(
-                    "ended-early", "it ended just before it could be looked at", "give it a little more time with -t"
+                    "ended-early", "it ended just before it could be examined", "give it a little more time with -t"
                 )
         hidden = {} if isinstance(self.command, Watch) and self.command.alone else tree.hidden_children(found)
         for pid, parent in hidden.items():
             with self.bundle.step("processes", f"process {pid}") as step:
                 self.bundle.write_json(f"raw/proc/{pid}/process.json", facts.hidden_json(pid, parent))
-                said = f"/proc hides it from this user: it is known as a child of {parent}, no more"
+                said = f"/proc hides it from this user: all that is known is that it is a child of {parent}"
                 step.fail("hidden-process", said, facts.SHOW_ALL, parent=parent)
 
     def _describe(self, pid: int) -> None:
@@ -275,7 +278,7 @@ class Session:
                 for pid in seen.watches.keys() & self.facts.keys():  # the others have come and gone
                     self.bundle.write_json(f"raw/proc/{pid}/window.json", seen.watches[pid].as_json())
                 if seen.shortcoming():
-                    remedy = "postmortem capture --pid for one of them, or a longer --observe"
+                    remedy = "run postmortem capture --pid on one of them, or use a longer --observe"
                     step.fail("too-many-to-watch", seen.shortcoming(), remedy)
             self._timings["observe_s"] = round(time.monotonic() - began, 4)
             samplers.finish()
@@ -335,7 +338,7 @@ class Session:
         name = signal_name(self.command.interrupted)
         with self.bundle.step(step_name, "the tree") as step:
             said, remedy = (
-                f"{name} came before the processes were copied",
+                f"{name} arrived before the processes were copied",
                 "let the capture finish: it takes a few seconds",
             )
             step.fail("interrupted", said, remedy, signal=self.command.interrupted)

@@ -37,8 +37,9 @@ def commands() -> None:
 def capture(serve: Optional[CaptureWords], arguments: Tuple[str, ...]) -> int:
     """Run a command; when it does not end in time, say why.
 
-    The command keeps its standard streams, terminal, folder and environment. If it ends in time, so does postmortem, with
-    its status and without a word. Else the process tree is looked at, copied into a bundle, diagnosed, and ended.
+    The command keeps its standard streams, terminal, working directory and environment. If it ends in time, postmortem
+    prints nothing and exits with its status. Otherwise the process tree is observed, copied into a bundle, diagnosed and
+    ended.
     """
     from ..capture.options import help_text  # noqa: PLC0415
 
@@ -67,7 +68,7 @@ def analyze(
     color: str,
     **journal: Any,
 ) -> int:
-    """Diagnose core files, bundles, coredumpctl:MATCH, crash reports of apport and abrt."""
+    """Diagnose core files, bundles, coredumpctl:MATCH, and crash reports of apport and abrt."""
     from .. import pipeline  # noqa: PLC0415 - readers and patterns are not needed to print help
     from ..cores.journal import where  # noqa: PLC0415
 
@@ -102,11 +103,11 @@ def report(
     with_locals: bool,
     color: str,
 ) -> int:
-    """Render the diagnosis of a bundle again, in any format; or make a bundle of it that may be shown to others."""
+    """Render the diagnosis of a bundle again, in any format, or make a copy of the bundle to share."""
     if strip:
         return _strip(Path(bundle), output, with_locals)
     if output is not None:
-        raise errors.UsageError("-o is for --strip", "--report FILE writes a report into a file")
+        raise errors.UsageError("-o works only with --strip", "use --report FILE to write a report to a file")
     from .. import pipeline  # noqa: PLC0415
 
     with Progress() as progress:
@@ -123,7 +124,7 @@ def _strip(bundle: Path, output: Optional[Path], with_locals: bool) -> int:
     """Write a bundle without secrets, and print its path; raise UsageError if a report was requested too."""
     for name in ("format_", "reports"):
         if click.get_current_context().get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
-            raise errors.UsageError("--strip writes a bundle and no report", "call `postmortem report` on that bundle")
+            raise errors.UsageError("--strip writes a bundle and no report", "run `postmortem report` on that bundle")
     from ..strip import strip  # noqa: PLC0415
 
     click.echo(clean(str(strip(bundle, output, with_locals=with_locals))))
@@ -142,10 +143,10 @@ def patterns(id_: Optional[str]) -> None:
 
 @commands.command("demo")
 @click.argument("name", required=False)
-@click.option("--list", "list_", is_flag=True, help="List the cases that can be run.")
+@click.option("--list", "list_", is_flag=True, help="List the demos.")
 @COLOR
 def demo(name: Optional[str], list_: bool, color: str) -> None:
-    """Run a labelled hang under capture and show its diagnosis."""
+    """Run an example that hangs, under capture, and show its diagnosis."""
     from .. import demo as demos  # noqa: PLC0415
 
     if list_:
@@ -168,8 +169,8 @@ def demo(name: Optional[str], list_: bool, color: str) -> None:
 @click.argument("arguments", metavar="TARGET [GDB-ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
 @EXE
 @SYSROOT
-@click.option("--pid", type=int, help="Which core of a bundle; the first process's without it.")
-@click.option("--print-script", is_flag=True, help="Print the file that `source` loads the commands from in any gdb.")
+@click.option("--pid", type=int, help="The process of a bundle whose core to open; default: the first.")
+@click.option("--print-script", is_flag=True, help="Print the path of the script to `source` in any gdb.")
 @click.pass_context
 def debug(
     context: click.Context,
@@ -183,7 +184,7 @@ def debug(
 
     They are pm-why, pm-threads, pm-bt, pm-locals, pm-locks, pm-tasks, pm-gil and pm-objects.
 
-    What follows TARGET and is no option of ours goes to gdb: `debug core -ex pm-threads --batch`.
+    Other arguments after TARGET go to gdb: `debug core -ex pm-threads --batch`.
     """
     from .. import debug as debugging  # noqa: PLC0415
 
@@ -201,7 +202,7 @@ def debug(
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="")
 def completion(shell: str, words: Tuple[str, ...]) -> None:
-    """Print what makes a shell complete commands and options: for its start-up file."""
+    """Print the script for a shell's start-up file that completes commands and options."""
     from . import completion as completions  # noqa: PLC0415
 
     click.echo(completions.answer(commands, words) if words else completions.script(shell), nl=bool(words))
@@ -209,7 +210,7 @@ def completion(shell: str, words: Tuple[str, ...]) -> None:
 
 @commands.command("doctor")
 def doctor() -> int:
-    """Say what this machine allows, and how to mend what is missing."""
+    """Say what this machine allows, and how to fix what is missing."""
     from .. import doctor as examination  # noqa: PLC0415
 
     checks = examination.checks()

@@ -16,7 +16,7 @@ REPORTS = click.option(
     "reports",
     metavar="FILE",
     multiple=True,
-    help=f"Also write FILE; its suffix says the format: {SUFFIXES_LISTED}. Repeatable.",
+    help=f"Also write the report to FILE; its suffix sets the format: {SUFFIXES_LISTED}. Repeatable.",
 )
 COLOR = click.option(
     "--color",
@@ -25,7 +25,7 @@ COLOR = click.option(
     show_default=True,
     help="Colour in the report; auto: on a terminal, unless NO_COLOR is set.",
 )
-EXE = click.option("--exe", type=click.Path(path_type=Path), help="The program that left the core, when it moved.")
+EXE = click.option("--exe", type=click.Path(path_type=Path), help="The program that dumped core, if it has moved.")
 SYSROOT = click.option(
     "--sysroot", type=click.Path(path_type=Path), help="A folder with the libraries of the core's machine."
 )
@@ -33,10 +33,10 @@ LOCALS = click.option(
     "--locals",
     "with_locals",
     is_flag=True,
-    help="Show local variables and exceptions' messages too; what names call a secret is masked.",
+    help="Also show local variables and exception messages; values with names of secrets are masked.",
 )
 STRIP = click.option(
-    "--strip", is_flag=True, help="Write a bundle without cores and secrets, fit to be shown to others, and say where."
+    "--strip", is_flag=True, help="Write a copy of the bundle to share, without cores and secrets, and print its path."
 )
 SCHEMA = click.option(
     "--schema",
@@ -51,11 +51,11 @@ OUTPUT = click.option(
     "--output",
     type=click.Path(path_type=Path),
     metavar="DIR|FILE.zip",
-    help="Where --strip writes; not to be there yet. Without it, beside BUNDLE.",
+    help="Where --strip writes; must not exist yet. Default: beside BUNDLE.",
 )
-_SINCE = click.option("--since", metavar="TIME", help="coredumpctl: no older cores than that, as journalctl takes it.")
+_SINCE = click.option("--since", metavar="TIME", help="coredumpctl: no cores older than TIME, in journalctl's syntax.")
 _DIRECTORY = click.option(
-    "-D", "--directory", type=click.Path(path_type=Path), help="coredumpctl: the journal in this folder."
+    "-D", "--directory", type=click.Path(path_type=Path), help="coredumpctl: search the journal in this folder."
 )
 
 

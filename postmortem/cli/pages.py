@@ -23,7 +23,7 @@ SECTIONS = ("What it looks like", "Easily mistaken for", "Why", "Remedy")
 
 _SECTION = re.compile(r"^\*\*([^*]+?)\.?\*\*\s*", re.M)
 _NEEDS = {
-    "window": "an observation window: a capture has one, a lone core has not",
+    "window": "an observation window: a capture has one, a single core does not",
     "python": "a Python interpreter that can be read",
     "cores": "a core",
 }
@@ -55,8 +55,8 @@ def _lists(rule: Rule) -> List[Tuple[str, List[str]]]:
     """Return the lists below the text, each with its heading; empty ones are left out."""
     pattern = rule.pattern
     found = [
-        ("Mended in", [f"{words(row.advice)} {row.reference}" for row in TABLE if rule.id in row.patterns]),
-        ("Stands before", [", ".join(sorted(id_ for id_ in pattern.outranks if id_ != "*"))]),
+        ("Fixed in", [f"{words(row.advice)} {row.reference}" for row in TABLE if rule.id in row.patterns]),
+        ("Ranks before", [", ".join(sorted(id_ for id_ in pattern.outranks if id_ != "*"))]),
         ("Needs", [_NEEDS.get(need, need) for need in pattern.needs]),
         ("References", list(pattern.references)),
     ]

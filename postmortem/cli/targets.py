@@ -18,7 +18,9 @@ Analyse = Callable[[str], Tuple[Evidence, Diagnosis]]
 def each(targets: Sequence[str], analyse: Analyse, plan: publish.Plan, color: str, progress: Progress) -> int:
     """Analyse every target and render the results; return an exit status.
 
-    The status is 1 if a target could not be analysed, 2 if that was wrong usage.
+    The status is 1 if a target could not be analysed, 2 if that was wrong usage. This runs in
+    a child, and again in a new one when a target ended it (``supervision.supervise``): that target is then reported
+    without being analysed, and complaints already printed are not repeated.
     """
     results, status = [], 0
     for index, target in enumerate(targets):

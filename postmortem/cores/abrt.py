@@ -24,7 +24,7 @@ _MARKS = ("analyzer", "type", "reason", "time")
 _CORES = ("coredump", "coredump.zst", "coredump.lz4", "coredump.xz", "coredump.gz")
 _MOST = 64 << 10
 _SIGNAL = re.compile(r"killed by SIG([A-Z0-9]+)|killed by signal (\d{1,3})")
-_KEEPS = "abrt keeps at most MaxCrashReportsSize of /etc/abrt/abrt.conf, and abrt-action-trim-files removes the largest"
+_KEEPS = "abrt keeps at most MaxCrashReportsSize (/etc/abrt/abrt.conf), and abrt-action-trim-files removes the largest"
 
 
 def is_problem(folder: Path) -> bool:
@@ -50,7 +50,7 @@ def opened(path: Path) -> Iterator[Stored]:
         kind = items["type"] or items["analyzer"] or "CCpp"
         if kind != "CCpp" and not folder.has(last):
             raise CoreGone(
-                f"{path} is a problem of kind {kind}, which has no core", "its file backtrace tells what happened"
+                f"{path} is a problem of kind {kind}, which has no core", "its file `backtrace` says what happened"
             )
         named = f"{path / last}"
         with refusals(named, whose(origin), _KEEPS):

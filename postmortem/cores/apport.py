@@ -91,7 +91,9 @@ class _Report:
     def _advance(self) -> None:
         self._line = self._stream.readline(_LONGEST_LINE)
         if len(self._line) == _LONGEST_LINE and not self._line.endswith(b"\n"):
-            raise NotACore(f"{self._named} has a line of more than {_LONGEST_LINE >> 20} MB", "it is no crash report")
+            raise NotACore(
+                f"{self._named} has a line of more than {_LONGEST_LINE >> 20} MB", "it is not a crash report"
+            )
 
     def to_core(self) -> bool:
         """Read up to the core; return False when there is none."""
@@ -159,8 +161,8 @@ def _moment(text: str) -> Optional[float]:
 def _without_core(path: Path, origin: Origin, values: Dict[str, str]) -> CoreGone:
     if "Traceback" in values:
         return CoreGone(
-            f"{path} is about a Python exception that nobody caught: it holds a traceback and no core",
-            "`apport-unpack` shows its Traceback; there is nothing in it that waits",
+            f"{path} is about an uncaught Python exception: it holds a traceback and no core",
+            "`apport-unpack` shows its Traceback; it has no waiting threads to diagnose",
         )
     return CoreGone(
         f"{path} holds no core: {whose(origin)} was too large, or was removed when the report was sent",

@@ -191,8 +191,8 @@ def _by_tool(codec: Codec, source: BinaryIO) -> Iterator[bytes]:
     if program is None:
         library = "zstandard" if codec.name == "zstd" else codec.name
         raise ToolMissing(
-            f"nothing here unpacks {codec.name}",
-            f"`pip install {library}` beside postmortem, or `apt install {codec.tool}`",
+            f"no library or program to unpack {codec.name} is installed",
+            f"run `pip install {library}` in postmortem's environment, or `apt install {codec.tool}`",
         )
     said = os.memfd_create("postmortem-said", os.MFD_CLOEXEC)
     with programs.start(

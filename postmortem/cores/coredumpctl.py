@@ -73,8 +73,8 @@ def _open(name: str, entry: Entry, where: Where, whose: str) -> Tuple[int, str]:
             return folder.open(last), named
     if not _is_kept(name):
         raise NotACore(
-            f"{whose} is said to be {name}, and systemd-coredump keeps cores in {FOLDER} alone",
-            "name that file itself if it is to be trusted",
+            f"{whose} is recorded in {name}, but systemd-coredump keeps cores only in {FOLDER}",
+            "pass that file itself if you trust it",
         )
     with refusals(name, whose, _REMOVED), Folder.at(FOLDER) as folder:
         descriptor = folder.open(last)
@@ -82,7 +82,7 @@ def _open(name: str, entry: Entry, where: Where, whose: str) -> Tuple[int, str]:
     if owner not in (0, _user(entry)):
         os.close(descriptor)
         raise NotACore(
-            f"{whose}, {name}, belongs to user {owner}, whose core it is not", "name it if it is to be trusted"
+            f"{whose}, {name}, belongs to user {owner}, not to the user of the process", "pass it if you trust it"
         )
     return descriptor, name
 
@@ -122,7 +122,7 @@ def _from_journal(where: Where, chosen: Entry, origin: Origin, instead: str) -> 
             path = files.enter_context(spooled(something(stored_core(where, chosen)), whose(origin)))
         except Nothing:
             raise CoreGone(
-                f"systemd kept nothing of {whose(origin)}: Storage=none in /etc/systemd/coredump.conf, or it was too large",
+                f"systemd did not keep {whose(origin)}: Storage=none in /etc/systemd/coredump.conf, or it was too large",
                 f"{_RAISE} (Storage=external, ProcessSizeMax, ExternalSizeMax) before it crashes again{instead}",
                 still_known(chosen),
             ) from None
@@ -169,7 +169,7 @@ def _other_root(entry: Entry) -> Optional[str]:
 def choose(match: str, where: Where) -> List[Entry]:
     """Return the matching entries, the newest first, at least one. Raises as ``opened``."""
     if not match.strip():
-        raise UsageError("coredumpctl: wants to know which core", "coredumpctl:last, :PID, :EXE, :COMM or :UNIT")
+        raise UsageError("coredumpctl: needs to know which core", "use coredumpctl:last, :PID, :EXE, :COMM or :UNIT")
     asked = [match] if _FIELD.match(match) else []
     for genuine in (True, False):  # unverified entries count only where there is no genuine one
         found = entries(where, asked, genuine=genuine)
@@ -215,13 +215,13 @@ def _no_match(match: str, where: Where, found: Found) -> TargetNotFound:
         return TargetNotFound(sentence, rights or step)
     sentence = f"{place} has no core of {match!r}{since}"
     if not known:
-        return TargetNotFound(sentence, rights or "`coredumpctl list` shows which there are")
+        return TargetNotFound(sentence, rights or "`coredumpctl list` shows the cores that it knows")
     listed = [
         f"PID {origin.pid} ({'unverified' if origin.trust == 'unverified' else f'{origin.command}, {origin.signal}'})"
         for origin in known
     ]
     older = f" among the newest {MOST_ENTRIES}" if found.more else ""
-    newest = f"the newest there are: {shortened(listed, _LISTED)}"
+    newest = f"the newest: {shortened(listed, _LISTED)}"
     return TargetNotFound(f"{sentence}{older}; {newest}", rights or "`coredumpctl list` shows all")
 
 
@@ -281,7 +281,7 @@ def still_known(entry: Entry) -> Tuple[str, ...]:
     at = next((number for number, line in enumerate(said) if line.startswith("Stack trace of thread")), None)
     if at is not None:
         stacks = [line for line in said[at:] if line.strip()]
-        lines += ["what systemd read out of it when it crashed:", *stacks[:_MESSAGE_LINES]]
+        lines += ["what systemd recorded when it crashed:", *stacks[:_MESSAGE_LINES]]
         if len(stacks) > _MESSAGE_LINES:
             lines.append(
                 f"… {len(stacks) - _MESSAGE_LINES} more lines: `coredumpctl info {entry.number('COREDUMP_PID')}`"

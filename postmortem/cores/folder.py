@@ -32,12 +32,12 @@ def opened(path: Path) -> Iterator[Stored]:
         except OSError as exc:
             raise NotACore(f"{path} cannot be read: {exc.strerror}", "check the path") from None
         if not found and refused:
-            raise PermissionRefused(f"none of the {refused} files in {path} may be read by this user", "run as root")
+            raise PermissionRefused(f"this user may not read any of the files in {path} ({refused})", "run as root")
         if not found:
             raise NotACore(f"{path} is neither a bundle nor a directory with cores", "name a core file or a bundle")
         moment, name = max(found)
         named = f"{path / name}"
-        with refusals(named, "the newest core there", "take another one"):
+        with refusals(named, "the newest core there", "choose another one"):
             descriptor = folder.open(name)
         files.callback(os.close, descriptor)
         gaps = (Gap.of("core", str(path), "folder-refused", files=refused),) if refused else ()

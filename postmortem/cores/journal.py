@@ -54,7 +54,9 @@ def where(targets: Sequence[str], since: Optional[str], directory: Optional[Path
     """Return what a command line says about the journal. Raises UsageError if no target is in the journal."""
     option = "--since" if since else "-D" if directory else None
     if option and not any(target.startswith(PREFIX) for target in targets):
-        raise UsageError(f"{option} is about cores in the journal, and no target is", "coredumpctl:last, say")
+        raise UsageError(
+            f"{option} is for cores in the journal, but no target is one", "use coredumpctl:last, for example"
+        )
     return Where(directory, since)
 
 
@@ -127,7 +129,7 @@ def entries(
         said = run.end()
     hidden = _REFUSED.search(said) is not None
     if not found and hidden:
-        raise PermissionRefused("the journal may not be read, so its cores are not known", RIGHTS)
+        raise PermissionRefused("this user may not read the journal, so its cores are not known", RIGHTS)
     return Found(found, hidden, False)
 
 
@@ -202,11 +204,11 @@ class _Run:
         first = (said.strip().splitlines() or ["no reason given"])[0][:200]
         if "timestamp" in first:
             return UsageError(
-                f"--since {self._where.since!r} is no time that journalctl understands",
-                "say '2026-01-31 12:00', 'yesterday' or '-2h': see systemd.time(7)",
+                f"--since {self._where.since!r} is not a time that journalctl understands",
+                "write '2026-01-31 12:00', 'yesterday' or '-2h': see systemd.time(7)",
             )
         if "Failed to add match" in first:
-            return UsageError("the match is none that journalctl understands", "FIELD=value, as coredumpctl takes it")
+            return UsageError("journalctl does not understand this match", "write FIELD=value, as for coredumpctl")
         return ToolFailed(f"journalctl says: {first}", "`coredumpctl list` shows whether the journal can be read")
 
 
@@ -215,12 +217,12 @@ def _journalctl(where: Where, words: Sequence[str], until: Optional[float]) -> I
     program = programs.find("journalctl")
     if program is None:
         raise ToolMissing(
-            "journalctl is not installed: there is no journal of systemd's here, or it cannot be read",
+            "journalctl is not installed: there is no systemd journal here, or it cannot be read",
             "name the core file itself, or run this on the machine that has the journal",
         )
     if where.directory is not None:
         if not where.directory.is_dir():
-            raise TargetNotFound(f"there is no directory {where.directory}", "-D names one with *.journal files")
+            raise TargetNotFound(f"there is no directory {where.directory}", "give -D a directory with *.journal files")
         words = ["-D", str(where.directory.absolute()), *words]
     command = [program, "--no-pager", "-o", "export", *words]
     quiet = {"LC_ALL": "C", "SYSTEMD_LOG_TARGET": "console", "SYSTEMD_COLORS": "0"}

@@ -1,4 +1,4 @@
-"""The opener of programs and libraries that a core names, on this machine."""
+"""Opening, on this machine, of the programs and libraries that a core names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..memory.elfcore import DELETED
 
 
 class Located:
-    """The file opener that an ElfCore is made with; the caller sets ``core`` afterwards.
+    """The file opener that an ElfCore is made with. It needs the core's build-ids: the caller sets ``core`` afterwards.
 
     A file that the process's user may execute but not read is opened with postmortem's own rights, and kept only if its
     build-id is the one that the core shows: then it contains nothing that the process had not mapped already.

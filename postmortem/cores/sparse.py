@@ -33,17 +33,17 @@ class Sparse:
 
     @property
     def whole(self) -> int:
-        """Bytes in the file so far: all but the beginning of a page."""
+        """Bytes of the whole pages written so far; less than a page is still held back."""
         return self.size - len(self._rest)
 
     def write(self, data: bytes) -> None:
         """Write the next bytes. Raises NotACore beyond the limit or the free space, and for content that is not ELF."""
         if self._elf and not self.size and not self._rest and data[:4] != b"\x7fELF"[: len(data)]:
-            raise NotACore(f"{self._path} holds no ELF file, so no core", "name a core file or a bundle")
+            raise NotACore(f"{self._path} holds no ELF file, so it is not a core", "name a core file or a bundle")
         if self.size + len(data) > self._limit:
             raise NotACore(
                 f"{self._path} unpacks to more than {self._limit} bytes",
-                f"set {self._variable} higher if it is to be trusted",
+                f"set {self._variable} higher if you trust it",
             )
         self.size += len(data)
         data = self._rest + data if self._rest else data
@@ -90,6 +90,6 @@ class Sparse:
 
     def _full(self) -> NotACore:
         return NotACore(
-            f"{self._path} does not fit into {self._folder}: {self.size >> 20} MB are unpacked and the room is used up",
-            "name a larger folder in TMPDIR",
+            f"{self._path} does not fit into {self._folder}: {self.size >> 20} MB were unpacked, and then the space ran out",
+            "set TMPDIR to a folder with more space",
         )

@@ -49,9 +49,9 @@ def refusals(named: str, whose: str, keeps: str) -> Iterator[None]:
             f"{whose}, {named}, may not be read by this user", "run as root, or as its user"
         ) from None
     except (Unfit, IsADirectoryError):
-        raise NotACore(f"{whose} is said to be {named}, which is no regular file", "name a core file") from None
+        raise NotACore(f"{whose} is recorded in {named}, which is not a regular file", "name a core file") from None
     except (OSError, ValueError) as exc:  # ValueError: a NUL in its name
-        reason = exc.strerror if isinstance(exc, OSError) else "no file can have such a name"
+        reason = exc.strerror if isinstance(exc, OSError) else "no file can have this name"
         raise NotACore(f"{whose}, {named}, cannot be read: {reason}", "name a core file") from None
 
 

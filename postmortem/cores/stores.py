@@ -18,7 +18,7 @@ _BUNDLE = ("manifest.json", "evidence.json", "raw")
 def opened(target: str, where: Where) -> Optional[ContextManager[Stored]]:
     """Return the core that a target in a store stands for; None for a plain file or a bundle.
 
-    ``where``: which journal. Entering the result raises PostmortemError.
+    ``where``: the journal to search. Entering the result may raise PostmortemError.
     """
     if target.startswith(PREFIX):
         from . import coredumpctl  # noqa: PLC0415 - a plain core, the usual case, needs none of them

@@ -68,7 +68,7 @@ def unpacked(path: Path, progress: Progress) -> Iterator[Unpacked]:
         source = files.enter_context(open(open_regular(str(path)), "rb", buffering=0))
         codec = recognise(cast(BinaryIO, source))
         if codec is None:
-            raise NotACore(f"{path} is not compressed in a way that is known here", "unpack it first")
+            raise NotACore(f"{path} is not in a known compression format", "unpack it first")
         packed = os.fstat(source.fileno()).st_size
         folder, plain = _unnamed(files)
         work = _Work(codec, cast(BinaryIO, source), Sparse(plain, str(path), folder, most(packed), VARIABLE))
@@ -85,13 +85,15 @@ def _followed(work: _Work, keep: Tuple[int, int], told: _Teller) -> Tuple[int, O
     try:
         child = Child(work.go_on, keep=keep)
     except OSError as exc:
-        raise PostmortemError(f"no child can be started to unpack it: {exc.strerror}", "end other processes") from None
+        raise PostmortemError(
+            f"no process can be started to unpack it: {exc.strerror}", "end other processes"
+        ) from None
     with child:
         while True:
             try:
                 answer = child.ask({}, time.monotonic() + DEADLINE_S).value
             except Lost as exc:
-                return size, f"while it was unpacked, {exc.strerror}"
+                return size, f"while unpacking it, {exc.strerror}"
             if "refused" in answer:
                 raise _ERRORS.get(answer["refused"], NotACore)(answer["sentence"], answer["next"])
             size = answer["size"]
@@ -146,7 +148,7 @@ def spooled(pieces: Iterable[bytes], named: str, *, core: bool = True) -> Iterat
             sink.write(piece)
         sink.finish()
         if not sink.size:
-            raise NotACore(f"{named} is empty", "take it again from where it came")
+            raise NotACore(f"{named} is empty", "copy it again from where it came from")
         yield in_this_process(plain)
 
 
@@ -162,7 +164,7 @@ def _unnamed(files: contextlib.ExitStack) -> Tuple[str, int]:
         descriptor = unnamed(folder)
     except OSError as exc:
         raise PostmortemError(
-            f"no temporary file can be made in {folder}: {exc.strerror}", "name a writable folder in TMPDIR"
+            f"no temporary file can be created in {folder}: {exc.strerror}", "set TMPDIR to a writable folder"
         ) from None
     files.callback(os.close, descriptor)
     return folder, descriptor

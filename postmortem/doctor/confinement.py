@@ -21,12 +21,12 @@ _WITH_PTRACE: Dict[Optional[str], str] = {
     " securityContext: capabilities: {add: [SYS_PTRACE]}",
     "docker": "docker run --cap-add=SYS_PTRACE",
     "podman": "podman run --cap-add=SYS_PTRACE",
-    None: "run the same as root: sudo postmortem capture …",
+    None: "run the same command as root: sudo postmortem capture …",
 }
 _WITHOUT_FILTER: Dict[Optional[str], str] = {
     "kubernetes": "in the pod's securityContext: seccompProfile: {type: Unconfined}, or kubectl debug -it POD"
     " --image=IMAGE --target=CONTAINER --profile=sysadmin",
-    "docker": "docker run --cap-add=SYS_PTRACE, which Docker's own profile goes by; for another profile"
+    "docker": "docker run --cap-add=SYS_PTRACE, which Docker's default profile honours; for another profile"
     " --security-opt seccomp=unconfined",
     "podman": "podman run --security-opt seccomp=unconfined",
     None: "start it without that filter; in a systemd unit: SystemCallFilter=ptrace process_vm_readv",
@@ -64,12 +64,10 @@ def seccomp() -> Check:
     """Check whether a seccomp filter exists; what it forbids is found by the checks that try it."""
     mode = seccomp_mode()
     if mode is None:
-        return Check("seccomp", None, "unknown: the kernel does not tell")
+        return Check("seccomp", None, "unknown: the kernel does not show it")
     if mode == 0:
         return Check("seccomp", True, "no filter")
-    return Check(
-        "seccomp", None, "a filter is in force, as in most containers; what it forbids shows in the lines above"
-    )
+    return Check("seccomp", None, "a filter is active, as in most containers; the lines above show what it forbids")
 
 
 def outer_root(uid_map: Optional[str] = None) -> Optional[int]:
@@ -94,8 +92,8 @@ def user_namespace() -> Check:
     return Check(
         name,
         None,
-        f"one of its own (a rootless container, unshare): {who}; processes of the outside cannot be captured from here",
-        "for those run postmortem outside",
+        f"a separate one (rootless container, unshare): {who}; processes outside it cannot be captured from here",
+        "run postmortem outside to capture those",
     )
 
 
@@ -113,7 +111,7 @@ def proc(mountinfo: Optional[str] = None) -> Check:
     return Check(
         name,
         None,
-        f"hides other users' processes (mounted with {hides}): set-user-id children are listed without any detail",
+        f"hides other users' processes (mounted with {hides}): set-user-id children are listed without details",
         "run as root, or: sudo mount -o remount,hidepid=0 /proc",
     )
 
@@ -126,11 +124,11 @@ def control_groups() -> Check:
         ("" in mounts, any(mounts))
     )
     if version is None:
-        found = "not mounted here: a frozen or throttled process is not told from one that hangs"
-        return Check(name, None, found, "mount -t cgroup2 none /sys/fs/cgroup, or postmortem outside of the container")
+        found = "not mounted here: a frozen or throttled process cannot be told from one that hangs"
+        return Check(name, None, found, "mount -t cgroup2 none /sys/fs/cgroup, or run postmortem outside the container")
     blind = [what for what, seen in _sight(mounts) if seen is False]
     if blind:
-        return Check(name, None, f"{version}; {' and '.join(blind)} cannot be read", "run the same as root")
+        return Check(name, None, f"{version}; {' and '.join(blind)} cannot be read", "run the same command as root")
     return Check(name, True, f"{version}; freezer, CPU quota and memory limit are read")
 
 

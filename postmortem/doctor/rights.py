@@ -19,7 +19,7 @@ _CAP_SYS_PTRACE = 19  # linux/capability.h
 _ADMIN_ONLY = 2  # YAMA_SCOPE_CAPABILITY; below it, children can be traced
 _STOPS_WITHIN_S = 5.0
 _NAP_S = 0.001
-_WITHOUT = "processes are copied while they run, and the stacks of threads that are busy then are incomplete"
+_WITHOUT = "processes are copied while they run, so the stacks of threads that are busy then are incomplete"
 
 
 @contextlib.contextmanager
@@ -49,7 +49,7 @@ def trace() -> Check:
     name = "ptrace of commands run under capture"
     refused = trace_own_child()
     if refused is None:
-        return Check(name, True, "allowed: an own child was stopped, read and let go", needed=True)
+        return Check(name, True, "allowed: a child process was stopped, read and released", needed=True)
     return Check(name, False, f"{refused}; {_WITHOUT}", refused.next, True)
 
 
@@ -81,11 +81,11 @@ def _stop_and_read(child: int) -> None:
 
 
 def _explained(child: int, error: OSError) -> PermissionRefused:
-    """Return why tracing our own child is refused; users and Yama scopes below 2 always allow that."""
+    """Return why tracing our own child is refused: no user lacks the right to, and no Yama scope below 2 forbids it."""
     scope = refusal.yama_scope()
     if scope is not None and scope >= _ADMIN_ONLY:
         return refusal.explain(child)
-    reason = f"ptrace of an own child is refused ({error.strerror or error})"
+    reason = f"ptrace of a child process is refused ({error.strerror or error})"
     if confinement.seccomp_mode() == confinement.FILTERED:
         return PermissionRefused(f"{reason}: a seccomp filter forbids it", confinement.without_filter())
     return PermissionRefused(reason, confinement.with_ptrace())
@@ -109,13 +109,13 @@ def memory() -> Check:
     if not ways:
         filtered = confinement.seccomp_mode() == confinement.FILTERED
         remedy = confinement.without_filter() if filtered else confinement.with_ptrace()
-        return Check(name, False, "not even an own child's can be read: no core, no Python stacks", remedy, True)
+        return Check(name, False, "not even a child process's can be read: no core, no Python stacks", remedy, True)
     found = f"can be read ({', '.join(ways)})"
     if len(ways) == 1 and ways[0] != "process_vm_readv":
-        found += "; process_vm_readv is refused, so that copying takes about twice as long"
+        found += "; process_vm_readv is refused, so copying takes about twice as long"
     found += {
         True: "; PAGEMAP_SCAN finds the pages that exist",
-        False: "; without PAGEMAP_SCAN (Linux 6.7) large reservations take longer to look through",
+        False: "; without PAGEMAP_SCAN (Linux 6.7) large reservations take longer to search",
         None: "; which pages exist cannot be read, so more is copied",
     }[scans]
     return Check(name, True, found, needed=True)
@@ -157,7 +157,7 @@ def others() -> Check:
         return Check(name, True, f"allowed for {where} (CAP_SYS_PTRACE)")
     scope = refusal.yama_scope()
     if not scope:
-        return Check(name, True, "allowed for processes of the same user that have no more rights than we")
+        return Check(name, True, "allowed for processes of the same user with no more rights than postmortem")
     return Check(
         name,
         None,

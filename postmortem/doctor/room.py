@@ -26,22 +26,22 @@ def memory() -> Check:
     name = "memory"
     hold = memorybudget.memory_to_hold()
     if hold >= _LITTLE_MEMORY:
-        return Check(name, True, f"{_size(hold)} may be held while processes stand still")
+        return Check(name, True, f"{_size(hold)} can be held while processes are stopped")
     return Check(
         name,
         None,
-        f"only {_size(hold)} may be held while processes stand still: more is written to the disk, and they stand longer",
-        "a higher memory limit: docker run --memory=…, or resources.limits.memory of the pod",
+        f"only {_size(hold)} can be held while processes are stopped: the rest goes to disk, and they are stopped longer",
+        "raise the memory limit: docker run --memory=…, or resources.limits.memory of the pod",
     )
 
 
 def disk() -> Check:
     """Check the working directory, where bundles go without -o."""
-    name, remedy = "disk", "name another folder: postmortem capture -o DIR"
+    name, remedy = "disk", "choose another folder: postmortem capture -o DIR"
     try:
         free = shutil.disk_usage(".").free
     except OSError as exc:
-        return Check(name, False, f"the working directory cannot be looked at: {exc.strerror}", remedy, True)
+        return Check(name, False, f"the working directory cannot be examined: {exc.strerror}", remedy, True)
     if not os.access(".", os.W_OK):
         return Check(name, False, "the working directory cannot be written", remedy, True)
     if free >= _LITTLE_DISK:
@@ -76,14 +76,17 @@ def _handler(pattern: str, inside: Optional[str], remedy: str) -> Check:
     program = re.split(r"\s", pattern[1:])[0]
     outside = " outside of this container, where the handler runs" if inside else ""
     if "systemd-coredump" in pattern:
-        found = f"crashes go to systemd{outside}: `postmortem analyze coredumpctl:last` there"
+        found = f"crashes go to systemd{outside}; `postmortem analyze coredumpctl:last` diagnoses the last one"
         return Check(name, None if inside else True, found, remedy if inside else "")
     if "apport" in program:
-        found = f"crashes go to apport{outside}: `postmortem analyze /var/crash/NAME.crash` there"
+        found = f"crashes go to apport{outside}; `postmortem analyze /var/crash/NAME.crash` diagnoses one"
         return Check(name, None, f"{found}; it keeps only those of packaged programs", remedy)
     if "abrt" in program:
         return Check(
-            name, None, f"crashes go to abrt{outside}: `postmortem analyze /var/spool/abrt/ccpp-…` there", remedy
+            name,
+            None,
+            f"crashes go to abrt{outside}; `postmortem analyze /var/spool/abrt/ccpp-…` diagnoses one",
+            remedy,
         )
     return Check(name, None, f"crashes go to {program}{outside}", remedy)
 

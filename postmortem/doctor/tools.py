@@ -52,7 +52,7 @@ def cache() -> Check:
         folder = places.cache()
         writable = os.access(folder, os.W_OK)
     except OSError as exc:
-        return Check("cache", False, f"cannot be made: {exc}", "set XDG_CACHE_HOME to a folder that can be written")
+        return Check("cache", False, f"cannot be created: {exc}", "set XDG_CACHE_HOME to a folder that can be written")
     if writable:
         return Check("cache", True, str(folder))
     return Check("cache", False, f"{folder} cannot be written", "set XDG_CACHE_HOME to a folder that can be written")
@@ -67,7 +67,7 @@ def symbols() -> Check:
     except (OSError, NotElf):
         build_id = None
     if build_id is None:
-        return Check(name, None, "unknown: it has no build-id that could be read")
+        return Check(name, None, "unknown: no build-id could be read")
     debug = Path(f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug")
     if debug.exists():
         return Check(name, True, str(debug))

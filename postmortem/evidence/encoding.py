@@ -16,7 +16,7 @@ def encode(evidence: Evidence) -> bytes:
 
 
 def json_bytes(value: Any) -> bytes:
-    """Encode a value that msgspec can write as indented JSON.
+    """Encode a value, of types that msgspec can write, as indented JSON.
 
     Lone surrogates (from paths that are not UTF-8) become backslash escapes.
     """

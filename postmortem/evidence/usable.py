@@ -28,7 +28,7 @@ MOST_FLOAT = 2.0**64
 #: Most threads, tasks or resources of all processes together; most processes. Linux's PID_MAX_LIMIT is larger, but no
 #: process tree of a Python program has come near it.
 MOST_AGENTS, MOST_PROCESSES = 200_000, 20_000
-#: Entries for threads and tasks in the lists of all resources: each waits for one or two.
+#: Most threads and tasks in the waiters and wakers of all resources, repeated ones included: each waits for one or two.
 MOST_REFERENCES = 3_000_000
 
 

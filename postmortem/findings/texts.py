@@ -35,7 +35,7 @@ class Template:
     - ``{several: → }``: the separator between the items of a tuple; ", " if there is no format
     - ``{basis:known}``: how a holder or waker is known, in words
 
-    ``None`` and an empty tuple become "", so an optional clause is a slot for a text of its own.
+    ``None`` and an empty tuple become "": an optional clause is a slot whose value is a text of its own, or None.
     """
 
     words: str

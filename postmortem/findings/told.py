@@ -8,7 +8,7 @@ import msgspec
 
 SCHEMA = "postmortem.report/1"
 
-#: Confidence of a finding, highest first. proven: every fact that names the cause was read.
+#: Confidence of a finding, highest first. proven: all facts that show the cause were read, none was inferred.
 Confidence = Literal["proven", "likely", "possible"]
 CONFIDENCES: Tuple[Confidence, ...] = get_args(Confidence)
 

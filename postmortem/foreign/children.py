@@ -122,11 +122,11 @@ class Child:
         """
         message = json.dumps(request).encode("ascii")
         if not self._asking.acquire(timeout=max(0.0, until - time.monotonic())):
-            raise Lost("another question was not answered in time")
+            raise Lost("another request was not answered in time")
         received: List[int] = []
         try:
             if self.lost:
-                raise Lost("its reader was given up")
+                raise Lost("its reader was abandoned")
             try:
                 self._send(message, until)
                 value, failure = _answered(self._frame(until, received, _MOST_JSON))

@@ -49,7 +49,7 @@ class Folder(HeldDirectory):
         try:
             folder._check(path)  # it may have been replaced in between, by another directory of ours, too
             if folder.names(most=1):
-                raise Unsafe("was replaced while it was made", path)
+                raise Unsafe("was replaced while it was created", path)
             os.fchmod(folder.descriptor, 0o700)  # independent of the umask
         except BaseException:
             folder.close()

@@ -41,17 +41,17 @@ _MOST_READERS = 32
 NOT_KEPT = "not-kept"
 #: Why a file was not read: code → (reason, remedy).
 REASONS = {
-    "denied": ("the user whose process it is may not read it", "let that user read it, or analyze with --sysroot"),
-    "late": ("it did not answer in time", "look whether its file system (FUSE, NFS) still works"),
+    "denied": ("the user of the process may not read it", "let that user read it, or analyze with --sysroot"),
+    "late": ("it did not answer in time", "check that its file system (FUSE, NFS) still responds"),
     "large": (f"it is larger than {_MAX_FILE >> 20} MB", None),
-    "no-file": ("it is no regular file", None),
-    "no-source": ("it leads to a file that is no Python source", None),
+    "no-file": ("it is not a regular file", None),
+    "no-source": ("it leads to a file that is not Python source", None),
     "ids": (
-        "the process runs with the rights of several users (set-user-id): nothing is read for it",
+        "the process runs with the rights of several users (set-user-id): no file is read on its behalf",
         "analyze with --sysroot and the program's sources",
     ),
     NOT_KEPT: (
-        "the process saw other files than its capturer, and the bundle has no copies of them",
+        "the process saw other files than postmortem did, and the bundle has no copies of them",
         "analyze with --sysroot and the files of that root",
     ),
 }  # fmt: skip

@@ -63,10 +63,10 @@ class Reader:
         """Return a descriptor for reading a regular file, or a copy if its file system may block. Raises as ``read``."""
         answer = self._ask({"do": "open", "name": name})
         if answer.descriptor is None:
-            raise Lost("its reader handed over no file")
+            raise Lost("its reader passed no file")
         if not stat.S_ISREG(os.fstat(answer.descriptor).st_mode):
             os.close(answer.descriptor)
-            raise Lost("its reader handed over what is no file")
+            raise Lost("its reader passed something that is not a file")
         return answer.descriptor
 
     def size(self, name: str) -> int:

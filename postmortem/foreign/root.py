@@ -1,9 +1,9 @@
 """Look-up of names below another root directory: of a container, a chroot, a sysroot, or kept in a bundle.
 
-Absolute names, absolute symbolic links and ``..`` start from that root, as for the processes inside, and nothing leads
-out of it. openat2(2) with RESOLVE_IN_ROOT does this (Linux 5.6). Where the kernel or a seccomp filter refuses it, each
-component is opened by itself, links are followed here, and ``..`` returns to a directory that is still held, never to
-one named by the file system.
+Absolute names and absolute symbolic links start from that root, as for the processes inside, and nothing, not even
+``..``, leads out of it. openat2(2) with RESOLVE_IN_ROOT does this (Linux 5.6). Where the kernel or a seccomp filter
+refuses it, each component is opened by itself, links are followed here, and ``..`` returns to a directory that is still
+held, never to one named by the file system.
 
 Source: openat2(2).
 """

@@ -1,4 +1,4 @@
-"""The code that a child runs: it drops everything of its parent, then serves one request after the other.
+"""What a child does that handles foreign files for its parent: it drops all that it inherited, then serves requests.
 
 `children` has the parent's side, and the format of requests and answers.
 """
@@ -38,7 +38,7 @@ def be_the_child(
     """Serve requests on ``own``, and never return.
 
     - ``others``: sockets of the parent, to be closed
-    - for the others see children.Child
+    - for the other parameters see children.Child
     """
     try:
         for other in others:

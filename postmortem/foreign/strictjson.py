@@ -52,4 +52,4 @@ def _float(text: str) -> float:
 
 
 def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")

@@ -1,4 +1,4 @@
-"""Unnamed files, of which nothing remains however the process that made them ends.
+"""Files without a name: nothing remains of them, however the process that made them ends.
 
 Sources: open(2), O_TMPFILE (Linux 3.11; not every file system has it); memfd_create(2).
 """

@@ -127,7 +127,7 @@ def _set(objects: Objects, address: Optional[int]) -> Optional[Tuple[int, ...]]:
 
 
 def _truth(objects: Objects, address: Optional[int]) -> Optional[bool]:
-    """Decode a bool, or a reason string such as ``_broken``."""
+    """Return the truth of a bool, or of a str: ``_broken`` is False or the reason."""
     text = objects.optional_text(address) if address else None
     if text is not None:
         return bool(text)

@@ -91,7 +91,7 @@ class OtherLoops:
 
 
 def _what(frames: List[Frame]) -> Optional[str]:
-    """Return trio's outermost function above the program's: ``Event.wait``, ``sleep``; None if there is none."""
+    """Return the trio function that the program called last: ``Event.wait``, ``sleep``; None if there is none."""
     found = None
     for frame in frames:
         if "/trio/" not in frame.code.filename:

@@ -22,7 +22,7 @@ def to(subject: Subject, asked: Dict[str, Any]) -> Iterator[Line]:
     """Yield the answer to a command of gdb's. Raises Wrong, NotPython, Fault, NotThat."""
     command = _COMMANDS.get(str(asked.get("command")))
     if command is None:
-        raise Wrong("gdb's scripts and postmortem are of different versions: install both anew")
+        raise Wrong("gdb's scripts and postmortem are of different versions: reinstall both")
     return command(subject, Asked.of(asked))
 
 
@@ -37,7 +37,7 @@ def _gil(subject: Subject, _asked: Asked) -> Iterator[Line]:
         gil = interpreter.gil
         yield "bold", f"Interpreter {interpreter.id}"
         if gil is None:
-            yield "", "  its GIL's record cannot be read, or this build has none"
+            yield "", "  its GIL record cannot be read, or this build has none"
             continue
         waiting = [t.tid for t in process.threads if t.gil == "waits" and t.interpreter == interpreter.id]
         holder = subject.context.threads.tid_of_state(gil.holder)

@@ -1,4 +1,4 @@
-"""Commands as gdb passes them on."""
+"""A command typed in gdb, as gdb's side sends it to the child."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Asked(NamedTuple):
 
     @classmethod
     def of(cls, asked: Dict[str, Any]) -> Asked:
-        """Convert a frame of gdb's."""
+        """Convert a message from gdb."""
         selected = asked.get("selected")
         return cls(
             tuple(map(str, asked.get("arguments") or ())),

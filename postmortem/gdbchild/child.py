@@ -1,4 +1,4 @@
-"""The child's loop: one frame describes what gdb has open; each further one is a command, until gdb closes the socket."""
+"""The child's loop: the first message tells what gdb has open, the others are commands, until gdb closes the socket."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from . import answers
 from .subject import Named, NotPython, Subject, opened
 from .wire import Gone, Link
 
-#: Lines per frame.
+#: Lines per message.
 _AT_ONCE = 500
 
 

@@ -10,7 +10,7 @@ from .show import Line, clean, place_of, table, tids
 from .subject import Subject
 
 MAX_TASKS, MAX_TASK_FRAMES = 100, 20
-_GONE = "a thread that is gone"
+_GONE = "a thread that has ended"
 #: Kinds of resources without holders.
 _NO_LOCKS = {
     "process", "pipe", "socket", "descriptors", "eventfd", "timerfd", "signalfd", "inotify", "terminal", "file",
@@ -34,9 +34,9 @@ def listed(subject: Subject, _asked: Asked) -> Iterator[Line]:
         if lock.kind not in _NO_LOCKS and not lock.kind.startswith("async-") and (lock.waiters or lock.kind != "gil")
     ]
     if rows:
-        yield from table(("LOCK", "KIND", "HOLDER", "BY", "WAITERS", "TAKEN AT"), rows)
+        yield from table(("LOCK", "KIND", "HOLDER", "BY", "WAITERS", "ACQUIRED AT"), rows)
     else:
-        yield "", "No thread holds a lock that is known, or waits for one."
+        yield "", "No thread holds or waits for a known lock."
 
 
 def _holder(lock: Resource, process: Process) -> str:
@@ -69,7 +69,7 @@ def tasks(subject: Subject, asked: Asked) -> Iterator[Line]:
         yield "bold", f"{waits.label(task.id)} ({task.state}{waits.text(task)})"
         yield from (("", f"  #{index:<3} {place_of(f)}") for index, f in enumerate(task.stack[:MAX_TASK_FRAMES]))
         if len(task.stack) > MAX_TASK_FRAMES:
-            yield "", f"      … {len(task.stack) - MAX_TASK_FRAMES} frames are not shown"
+            yield "", f"      … {len(task.stack) - MAX_TASK_FRAMES} more frames not shown"
     if len(found) > MAX_TASKS:
         yield "", f"… {len(found) - MAX_TASKS} more tasks; `pm-tasks NAME` shows one"
     if not found:

@@ -78,4 +78,4 @@ def _bounded(lines: Sequence[Line], depth: int) -> List[Line]:
     if len(lines) <= INNER + OUTER and depth <= len(lines):
         return list(lines)
     left = max(depth, len(lines)) - INNER - OUTER
-    return [*lines[:INNER], ("", f"      … {left} frames are not shown"), *lines[-OUTER:]]
+    return [*lines[:INNER], ("", f"      … {left} frames not shown"), *lines[-OUTER:]]

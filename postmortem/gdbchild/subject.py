@@ -203,5 +203,5 @@ def _owner(told: Dict[str, Any]) -> Optional[int]:
 
 
 def _refuse(exc: Exception) -> NoReturn:
-    why = f"what gdb says of the process makes no sense ({type(exc).__name__}: {exc})"
+    why = f"gdb's answer about the process makes no sense ({type(exc).__name__}: {exc})"
     raise NotACore(why, "`postmortem capture --pid` reads it without gdb") from None

@@ -37,7 +37,10 @@ def listed(subject: Subject, asked: Asked) -> Iterator[Line]:
         )
         styles.append(_GIL_STYLES.get(thread.gil, ""))
     python = subject.process.python
-    yield "", f"CPython {clean(python.version if python is not None else '?')}, {len(rows)} threads"
+    yield (
+        "",
+        f"CPython {clean(python.version if python is not None else '?')}, {len(rows)} thread{'' if len(rows) == 1 else 's'}",
+    )
     yield from table((" N", "TID", "NAME", "GIL", "WAITS FOR", "PYTHON"), rows, styles)
     yield from problems(subject)
 
@@ -93,7 +96,7 @@ def _shortcomings(subject: Subject, thread: Thread) -> Iterator[str]:
         yield subject.errors[thread.tid]
     elif not thread.native:
         found = (in_words(gap).reason or "" for gap in subject.evidence.gaps if gap.source == "gdb")
-        yield next(found, "gdb has unwound none")
+        yield next(found, "gdb unwound none")
 
 
 def local_variables(subject: Subject, asked: Asked) -> Iterator[Line]:
@@ -105,7 +108,9 @@ def local_variables(subject: Subject, asked: Asked) -> Iterator[Line]:
     state, python = subject.states.get(thread.tid), subject.python
     frames = state.frames if state is not None else []
     if index >= len(frames):
-        raise Wrong(f"thread {thread.tid} has {len(frames)} Python frames; `pm-bt` numbers them from 0")
+        raise Wrong(
+            f"thread {thread.tid} has {len(frames)} Python frame{'' if len(frames) == 1 else 's'}; `pm-bt` numbers them from 0"
+        )
     frame = frames[index]
     yield "bold", f"#{index} {place(frame)}"
     names = {each.ident: each.name for each in subject.states.values() if each.name}
@@ -123,7 +128,7 @@ def local_variables(subject: Subject, asked: Asked) -> Iterator[Line]:
 def waiting(subject: Subject, thread: Thread) -> str:
     """Return what a thread waits for: ``Lock first``, ``GIL``, ``read (fd 3)``, ``sleep``.
 
-    ``(runs)`` if it runs or may run; "" if it has no wait.
+    Without a known wait: ``(runs)`` if it holds the GIL or may hold it, else "".
     """
     wait = thread.wait
     if wait is None:

@@ -31,7 +31,7 @@ def abort_message(image: Image) -> Optional[str]:
         return None
     elf = image.elf(base.path)
     if elf is None:
-        raise NoAbortMessage(f"{base.path} of the core's machine is not usable here")
+        raise NoAbortMessage(f"{base.path} of the core's machine cannot be used here")
     symbol = elf.symbol("__abort_msg")
     if symbol is None:
         return None

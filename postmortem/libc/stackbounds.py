@@ -2,7 +2,7 @@
 
 Cases:
 - glibc thread: ``struct pthread``, to which fs points, has consecutive words stackblock, stackblock_size, guardsize,
-  reported_guardsize. Their offset varies, so they are searched for by mutual consistency.
+  reported_guardsize. Their offset varies, so four consecutive words are sought that fit together.
 - musl thread: ``musl.stack_of``.
 - main thread: the kernel's stack ends with the strings of execve, to which AT_EXECFN and AT_RANDOM point, and grows
   until RLIMIT_STACK or the next mapping.

@@ -140,7 +140,7 @@ class _Mutex(NamedTuple):
 
     @property
     def owned_word(self) -> bool:
-        """Whether the futex word holds the owner's TID, known to the kernel: robust or priority-inheriting."""
+        """Whether the futex word itself is the owner's TID, for the kernel to read: robust or priority-inheriting."""
         return bool(self.kind & (_ROBUST | _INHERITS))
 
     def is_awaited(self, call: FutexCall) -> bool:

@@ -78,7 +78,7 @@ class Memory:
         if count <= 0:
             return ()
         if count * 8 > MAX_READ:
-            raise Fault(address, count * 8, "more words than any object has")
+            raise Fault(address, count * 8, "more words than any object can have")
         return struct.unpack(f"<{count}Q", self.read(address, count * 8))
 
     def cstring(self, address: int, limit: int = 256) -> bytes:

@@ -100,7 +100,7 @@ def parse_header(data: bytes) -> Tuple[int, int, int, int, int, int, int, int]:
         raise NotElf("no ELF magic at its start")
     if ident[4] != 2 or ident[5] != 1:
         width = {1: "32-bit", 2: "64-bit"}.get(ident[4], "neither 32-bit nor 64-bit")
-        order = {1: "little-endian", 2: "big-endian"}.get(ident[5], "of no byte order")
+        order = {1: "little-endian", 2: "big-endian"}.get(ident[5], "of unknown byte order")
         if ident[4] not in (1, 2) or ident[5] not in (1, 2):
             raise NotElf(f"not 64-bit little-endian but {width} {order}")
         kind, machine = struct.unpack_from("<HH" if ident[5] == 1 else ">HH", data, 16)
@@ -335,9 +335,9 @@ class Elf:
     def loaded(self, offset: int, link_address: Optional[int], size: int) -> bytes:
         """Return up to ``size`` bytes of a mapping of this file, as the loader leaves them; empty past its end.
 
-        ``offset``: into the file. ``link_address``: of the same byte, None if unknown; if known, bytes between a
-        segment's p_filesz and p_memsz (the first part of .bss) are zeros, as the loader clears them, although the file
-        continues there with other data.
+        ``offset``: into the file. ``link_address``: of the same byte; None if unknown. With it, bytes behind a
+        segment's p_filesz, up to p_memsz (the first part of .bss), are zeros: the loader clears them, while the file
+        has other data there.
         """
         for segment in self.segments if link_address is not None else ():
             within = link_address - segment.vaddr if link_address is not None else 0

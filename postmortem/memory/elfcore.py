@@ -159,7 +159,7 @@ class ElfCore(Image):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the core announces every byte of writable memory that is not backed by a file."""
+        """Whether the core contains every byte of writable memory that is not backed by a file."""
         memory = (s for s in self._loads if s.flags & PF_W and self.mapped_file(s.vaddr) is None)
         return not self.truncated and all(s.filesz >= s.memsz for s in memory)
 
@@ -279,10 +279,10 @@ class ElfCore(Image):
         if mapped is None:
             return "not in the core"
         if writable and self._drops_written:
-            return f"left out of the core, and {mapped.path} has only what it was at the start"
+            return f"left out of the core, and {mapped.path} has only its initial content"
         elf = self.elf(mapped.path)
         if elf is None:
-            return f"left out of the core, and {mapped.path} is not usable here"
+            return f"left out of the core, and {mapped.path} cannot be used here"
         base = self._bases.get(mapped.path)
         link_address = None if base is None else address - base + elf.first_vaddr
         data = elf.loaded(mapped.offset + address - mapped.start, link_address, min(size, mapped.end - address))
@@ -399,7 +399,7 @@ class ElfCore(Image):
             return Unusable(f"a file of {machine}, not of the core's machine")
         if wanted and (elf.build_id or replaced) and wanted != elf.build_id:
             elf.close()
-            return Unusable("another build than the one in the core (build-ids differ)")
+            return Unusable("a different build than in the core (build-ids differ)")
         return elf
 
     @property

@@ -147,9 +147,9 @@ class LiveCore(ElfCore):
         """Read and record a page. Raises Fault, also past the deadline or above MOST_BYTES."""
         address = number * PAGE
         if time.monotonic() > self._until:
-            raise Fault(address, PAGE, "the time for reading is over")
+            raise Fault(address, PAGE, "the time allowed for reading is over")
         if len(self._pages) * PAGE >= MOST_BYTES:
-            raise Fault(address, PAGE, "more was read than may be held")
+            raise Fault(address, PAGE, "more was read than may be kept in memory")
         try:
             page = self._living.page(number)
         except Fault:
@@ -248,6 +248,6 @@ class HeldPages(Memory):
         page = self.further.get(number)
         if page is None:
             if time.monotonic() > self._until:
-                raise Fault(address, PAGE, "the time for reading is over")
+                raise Fault(address, PAGE, "the time allowed for reading is over")
             page = self.further[number] = self._living.page(number)
         return page

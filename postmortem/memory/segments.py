@@ -1,4 +1,4 @@
-"""Synthetic memory for tests: byte strings laid at addresses."""
+"""Memory made of byte strings at addresses: for tests, and empty for processes without a core."""
 
 from __future__ import annotations
 

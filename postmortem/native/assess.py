@@ -41,7 +41,7 @@ class Ending:
     def sentence(self) -> str:
         """Return how gdb ended, as a sentence."""
         if self.status is None:
-            return f"gdb was left behind after {self.seconds:.1f} s: it reads a file that does not answer, and cannot be killed"
+            return f"gdb was abandoned after {self.seconds:.1f} s: it reads a file that does not respond, and cannot be killed"
         if self.late:
             return f"gdb was stopped after {self.seconds:.1f} s"
         if self.status < 0:

@@ -65,9 +65,9 @@ def interact(opened: Opened, more: Sequence[str], variables: Dict[str, str]) -> 
     gdb = find_gdb(opened.machine)
     if gdb is None:
         missing = (
-            "gdb is not there" if find_gdb() is None else f"the gdb that is there reads no cores of {opened.machine}"
+            "gdb is not installed" if find_gdb() is None else f"the installed gdb cannot read cores of {opened.machine}"
         )
-        raise ToolMissing(f"{missing}, and `postmortem debug` is nothing without it", remedy(opened.machine))
+        raise ToolMissing(f"{missing}, and `postmortem debug` needs it", remedy(opened.machine))
     with _signals():
         try:
             environment = programs.environment("gdb", variables, person=True)

@@ -14,7 +14,7 @@ from .. import programs
 #: Environment variable with the gdb to use; no other is looked for then.
 VARIABLE = "POSTMORTEM_GDB"
 
-REMEDY = f"install it (`apt install gdb`, or `pip install gdb-for-pwndbg` beside postmortem), or name one in {VARIABLE}"
+REMEDY = f"install it (`apt install gdb`, or `pip install gdb-for-pwndbg` in postmortem's environment), or name one in {VARIABLE}"
 
 #: memory.elf's name of a machine → (uname's name, gdb's name).
 _MACHINES = {

@@ -1,7 +1,7 @@
-"""Function names that gdb guesses: of the nearest symbol before an address, however far away.
+"""Function names that gdb guessed wrong: it takes the nearest symbol before an address, however far away.
 
-musl exports its assembler routines without sizes. Behind the last of them, ``memset``, is the unnamed place from which
-all blocking system calls are made (src/thread/x86_64/syscall_cp.s). The routines make none themselves.
+musl's assembler routines have no sizes. Behind the last of them, ``memset``, lies the unnamed code that makes all
+blocking system calls (src/thread/x86_64/syscall_cp.s): gdb calls it ``memset``. The routines make no system calls.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def _search_path(core: CoreFile, sysroot: Path) -> List[str]:
 
 
 def _one_line(path: Path) -> Path:
-    """Return a printable path, which is one line for gdb; raise ToolFailed for any other."""
+    """Return the path if it is printable, so that it fits into one line of gdb's; raise ToolFailed otherwise."""
     if not str(path).isprintable():
         raise ToolFailed(f"gdb cannot be given a folder called {str(path)!r}", "rename it")
     return path

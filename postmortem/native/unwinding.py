@@ -72,7 +72,7 @@ def start(
     """
     gdb = find_gdb(machine)
     if gdb is None:
-        missing = "gdb is not there" if find_gdb() is None else f"the gdb that is there reads no cores of {machine}"
+        missing = "gdb is not installed" if find_gdb() is None else f"the installed gdb cannot read cores of {machine}"
         raise ToolMissing(f"{missing}, so there are no native stacks", remedy(machine))
     return Unwinding(gdb, [core, *others], exe, deadline_s, sysroot, crashed)
 
@@ -163,7 +163,7 @@ class Unwinding:
         return assess(self._found[wanted.path], wanted, self._exe, self._sysroot, ending)
 
     def missed(self, core: Path) -> bool:
-        """Wait as ``collect`` does; return whether gdb ended early without any output about this core, which is not the first.
+        """Wait as ``collect`` does; return whether gdb ended early without output about this core. False for the first.
 
         It can then be read alone: an older gdb reads one core only, or another core has crashed it.
         """

@@ -96,7 +96,7 @@ def _lines(kind: str, limit: float, report: Dict[str, Any], bundle: str) -> Iter
     findings: List[Dict[str, Any]] = report.get("findings") or []
     leading = findings[0] if findings and findings[0].get("pattern") == report.get("verdict") else None
     if leading is None:
-        yield f"{_took(kind, limit)}: nothing known was recognised"
+        yield f"{_took(kind, limit)}: no known pattern was recognised"
     else:
         yield f"{_took(kind, limit)}: {leading['pattern']}, {leading['confidence']}"
         yield leading["summary"]

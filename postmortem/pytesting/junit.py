@@ -75,7 +75,7 @@ def rescue(journal: int, path: Path, found: Answer) -> str:
         _save(path, whole, suite)
     except OSError as exc:
         return f"{path} cannot be written: {exc.strerror}"
-    return f"{len(cases) - 1} finished before it, and it, are in {path}"
+    return f"{path} has it and {len(cases) - 1} that finished before it"
 
 
 def add(path: Path, found: Answer) -> None:

@@ -106,7 +106,7 @@ def _seconds(text: str, where: str) -> float:
 
 def _scope(word: str, where: str) -> str:
     if word not in SCOPES:
-        raise pytest.UsageError(f"{where}: scope {word!r} is none of {', '.join(SCOPES)}")
+        raise pytest.UsageError(f"{where}: scope {word!r} is not one of {', '.join(SCOPES)}")
     return word
 
 

@@ -23,7 +23,7 @@ from . import page
 
 _YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 _PR_SET_PTRACER = 0x59616D61  # <linux/prctl.h>
-#: First signal to try, unused by all known programs: the kernel's and glibc's own, and pytest-timeout's SIGALRM, differ.
+#: First real-time signal to try: no known program uses it, nor do the kernel, glibc or pytest-timeout (SIGALRM).
 _FIRST_SIGNAL = 11  # after SIGRTMIN
 
 
@@ -47,7 +47,7 @@ class Watchdog:
             os.close(descriptor)
         if not self._pid:
             raise pytest.UsageError(
-                "postmortem's watchdog did not start: see above; --postmortem-timeout 0 does without"
+                "postmortem's watchdog did not start: see above; --postmortem-timeout 0 turns it off"
             )
         #: Its start time: it is no child, so after its end its id may belong to another process.
         self._began = signalling.begun(self._pid)
@@ -123,7 +123,7 @@ def _free_signal() -> int:
     for number in range(signal.SIGRTMIN + _FIRST_SIGNAL, signal.SIGRTMAX):
         if signal.getsignal(number) == signal.SIG_DFL:
             return number
-    raise pytest.UsageError("postmortem needs a real-time signal, and all of them are taken")
+    raise pytest.UsageError("postmortem needs a real-time signal, but all of them are in use")
 
 
 def _let_it_trace(pid: int) -> None:

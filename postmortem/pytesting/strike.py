@@ -39,7 +39,7 @@ def strike(shared: page.Page, told: Dict[str, Any], target: Target, phase: page.
     nodeid = shared.node()
     shared.words[page.STRUCK] = phase.serial
     if phase.serial in (shared.words[page.DEBUGGED], 0) or shared.serial != phase.serial:
-        shared.words[page.STRUCK] = 0  # it has just ended
+        shared.words[page.STRUCK] = 0  # it has just ended, or a debugger has begun
         return
     with _pending(told):
         found = find_out(told, nodeid, phase)
@@ -217,7 +217,7 @@ def _send_away(shared: page.Page, told: Dict[str, Any], target: Target) -> None:
 
 
 def _tell(sentence: str, found: Answer) -> None:
-    """Print to the standard error of pytest's start."""
+    """Print to the standard error stream with which pytest was started."""
     line = escaped(f"FAILED {found.nodeid} - {found.headline}")
     kept = escaped(f"The bundle is kept in {found.bundle}")
     with contextlib.suppress(OSError, ValueError):

@@ -22,7 +22,7 @@ class Hang(_Failed):  # type: ignore[misc]
 
 
 def failure(answer: Answer, found: Optional[pytest.ExceptionInfo[BaseException]]) -> Any:
-    """Return the failure to report instead of a phase's outcome, with its traceback if it has one."""
+    """Return the failure to report instead of a phase's outcome; it keeps the traceback of ``found``."""
     if found is not None and isinstance(found.value, Hang):
         return found
     hang = Hang(answer)

@@ -4,8 +4,8 @@ A word is a secret by the word before it (``--password X``, ``--token=X``, ``KEY
 form (``https://ann:X@host``, a key of AWS or GitHub), or by the program that reads it (``mysql -pX``). The argument of
 ``-c`` is masked by its language: a shell's as a command line, Python's as source.
 
-Masking too much is a nuisance, masking too little is a leak: in doubt a word is masked. Names of files with secrets
-stay.
+Masking too much is a nuisance, masking too little is a leak: in doubt a word is masked. Names of files that hold
+secrets are not masked.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def masked_argv(words: Sequence[str], seen: Seen = _nobody) -> Tuple[str, ...]:
 def _masked(words: Sequence[str], seen: Seen, depth: int) -> List[str]:
     result: List[str] = []
     letters, program = _Letters(), ""
-    value_of = ""  # how the next word is a secret: "" not, "user" behind a user's name, "all"
+    value_of = ""  # what of the next word is secret: "" nothing, "user" what follows a name, "all"
     for index, word in enumerate(words):
         shown = _valued(word, value_of, seen)
         if shown is None:

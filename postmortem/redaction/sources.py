@@ -2,7 +2,7 @@
 
 Only string literals and comments are masked, with a ``*`` for each byte: columns, and with them the marks under the
 running expression, stay correct. A literal is a secret by the name before it (``password = "X"``, ``token="X"``,
-``{"api_key": "X"}``, ``environ.get("TOKEN", "X")``), which may end the line before, or by its content.
+``{"api_key": "X"}``, ``environ.get("TOKEN", "X")``), also at the end of the line before, or by its content.
 """
 
 from __future__ import annotations

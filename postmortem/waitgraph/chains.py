@@ -61,7 +61,7 @@ def _end(edge: Edge) -> str:
 
 
 def _telling(several: Sequence[Edge], moves: Callable[[Agent], bool]) -> Optional[Edge]:
-    """Return the edge to follow: one that nothing can end, if any; a task's turn on its loop only if it is the only one."""
+    """Return the edge to follow: one that nothing can end, if any; a task's turn on its loop (no resource) comes last."""
     order = sorted(several, key=lambda e: (any(map(moves, e.wakers)) or bool(e.outside), e.resource is None))
     return order[0] if order else None
 

@@ -35,7 +35,7 @@ class Unmet:
         self._known: Dict[Tuple[int, bool], bool] = {}  # by id of the wakers, which the edges keep alive
 
     def holds(self, edge: Edge) -> bool:
-        """Return whether an edge will never end: a needed waker, or every one of several alternatives, cannot move."""
+        """Return whether an edge will never end: one of all needed wakers cannot move, or none of the alternatives."""
         if edge.outside or edge.endless is False:
             return False
         key = id(edge.wakers), edge.all_needed

@@ -41,7 +41,7 @@ class Blocked(NamedTuple):
 
 
 class Others(NamedTuple):
-    """The number of agents that those before wait for, and that are not listed."""
+    """How many more agents those in the steps before depend on; they are not listed."""
 
     number: int
 

@@ -288,4 +288,4 @@ def test_a_diagnosis_without_end_is_ended(tmp_path: Path) -> None:
     driver = "import postmortem.capture.run.lifecycle as c\nc._LEAST_S = 0.5\n" + CRASHING.format(number=0)
     done: Captured = capture(tmp_path, "--budget", "1", "--", *SLEEPER, driver=driver)
     assert done.status == 124
-    assert "the diagnosis did not come to an end in time; the capture is kept" in done.stderr
+    assert "the diagnosis did not finish in time; the capture is kept" in done.stderr

@@ -84,7 +84,7 @@ def test_a_link_to_what_the_user_may_not_read(open_path: Path, theirs: Path, nam
         (theirs / "app.py").symlink_to(hidden)
         bundle = captured(pid, open_path / "bundle")
     assert SECRET not in told(bundle)
-    why = "may not read it" if name == "secret.py" else "no Python source"
+    why = "may not read it" if name == "secret.py" else "not Python source"
     gaps = json.loads((bundle / "report.json").read_bytes())["gaps"]
     assert [gap["source"] for gap in gaps if why in gap["reason"] and "app.py" in gap["reason"]] == ["files"]
     stripped = open_path / "stripped.zip"

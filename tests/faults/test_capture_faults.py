@@ -51,7 +51,7 @@ def test_a_process_that_forbids_ptrace(tmp_path: Path) -> None:
     refused = done.steps("core")
     assert [step["ok"] for step in refused] == [False]
     assert "PR_SET_DUMPABLE" in refused[0]["error"]
-    assert refused[0]["remedy"].startswith("run the same as root")
+    assert refused[0]["remedy"].startswith("run the same command as root")
     assert not done.core().exists()
     thread = done.raw(f"proc/{done.root}/window.json")["threads"][str(done.root)]
     assert thread["states"] == {"S": sum(thread["states"].values())}
@@ -90,7 +90,7 @@ def test_py_spy_hangs(tmp_path: Path) -> None:
     )
     done = capture(tmp_path, "--", sys.executable, "-c", "import time; time.sleep(600)", timeout=1, driver=driver)
     (step,) = done.steps("py-spy")
-    assert "did not end in time" in step["error"]
+    assert "did not finish in time" in step["error"]
     assert done.core().exists()
     assert state(int((tmp_path / "pid").read_text())) is None
 

@@ -227,7 +227,7 @@ def test_fewer_descriptors_than_the_tree_needs(tmp_path: Path) -> None:
     cores = {step["subject"]: step for step in done.steps("core")}
     refused = [step for step in cores.values() if not step["ok"]]
     assert 0 < len(refused) < 10
-    assert all("may open no more than 20 files" in step["error"] and "ulimit -n" in step["remedy"] for step in refused)
+    assert all("may open at most 20 files" in step["error"] and "ulimit -n" in step["remedy"] for step in refused)
     assert len(done.manifest["processes"]) == 10
     assert done.core().exists()
 

@@ -163,7 +163,7 @@ def test_a_thread_in_uninterruptible_sleep(tmp_path: Path) -> None:
         done = capture_pid(tmp_path, target.pid)
         assert done.status == 0, done.stderr
         (step,) = [step for step in done.steps("core") if step["subject"] == f"process {target.pid}"]
-        assert "1 threads did not stop (uninterruptible sleep)" in step["error"]
+        assert "1 thread did not stop (uninterruptible sleep)" in step["error"]
         core = ElfCore(str(done.core()))
         assert len(core.threads) == 2
         assert system_call(core, target.pid) == 56  # clone

@@ -145,6 +145,6 @@ def test_without_such_a_gdb_there_is_a_sentence(core: Path, tmp_path: Path) -> N
     gdb.chmod(0o755)
     report = analyzed(core, env={"POSTMORTEM_GDB": str(gdb)})
     (gap,) = [gap for gap in report["gaps"] if gap["source"] == "gdb"]
-    assert "reads no cores of aarch64" in gap["reason"]
+    assert "cannot read cores of aarch64" in gap["reason"]
     assert "gdb-multiarch" in gap["remedy"]
     assert report["verdict"] == "lock-order-deadlock"

@@ -193,7 +193,7 @@ def test_without_gdb_it_says_what_to_install(own: Core, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert "gdb is not there" in done.stderr
+    assert "gdb is not installed" in done.stderr
     assert "apt install gdb" in done.stderr
 
 

@@ -126,7 +126,7 @@ def test_a_directory_that_is_taken_while_the_command_runs(tmp_path: Path, become
     done = capture(tmp_path, "--", "sh", "-c", f"{script}; exec sleep 600", driver=driver)
     (elsewhere,) = temporary.glob("postmortem-*/postmortem-*")
     assert done.status == 124
-    assert f"{place} is there already and is never overwritten; the temporary folder takes it\n" in done.stderr
+    assert f"{place} already exists and is never overwritten; writing to the temporary folder instead\n" in done.stderr
     assert f"diagnosed {elsewhere} as text" in done.stderr
     assert len(os.listdir(str(place))) == 1 if becomes == "a bundle" else not (place / "manifest.json").exists()
 

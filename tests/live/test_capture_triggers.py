@@ -285,7 +285,7 @@ def test_a_command_that_is_left_outlives_postmortem(tmp_path: Path) -> None:
             start_new_session=True,
         )
     assert done.status == 124
-    assert f"sh goes on as process {done.root}" in said.read_text()
+    assert f"sh keeps running as process {done.root}" in said.read_text()
     assert "diagnosed" in said.read_text()
     assert state(done.root) == "S"
     assert os.getpgid(done.root) == done.root  # the group that it had

@@ -158,9 +158,9 @@ def test_a_journal_from_elsewhere(kept: Kept, tmp_path: Path, monkeypatch: pytes
 def test_what_is_not_there(kept: Kept) -> None:
     """Nothing matches, or no time is given where one should be: a sentence each, and its status."""
     said = analyze(kept, "coredumpctl:nobody", status=1).stderr
-    assert f"the journal has no core of 'nobody'; the newest there are: PID {kept.inside} (" in said
+    assert f"the journal has no core of 'nobody'; the newest: PID {kept.inside} (" in said
     said = analyze(kept, "--since", "soon", "coredumpctl:last", status=2).stderr
-    assert "'soon' is no time that journalctl understands; say " in said
+    assert "'soon' is not a time that journalctl understands; write " in said
 
 
 @pytest.mark.parametrize(
@@ -168,8 +168,8 @@ def test_what_is_not_there(kept: Kept) -> None:
     [
         ("last", Where(None, "2100-01-01"), TargetNotFound, "the journal has no core since 2100-01-01; "),
         ("last", Where(Path("/nowhere"), None), TargetNotFound, "there is no directory /nowhere; "),
-        ("=", Where(None, None), TargetNotFound, "the journal has no core of '='; the newest there are: "),
-        ("", Where(None, None), UsageError, "coredumpctl: wants to know which core; coredumpctl:last"),
+        ("=", Where(None, None), TargetNotFound, "the journal has no core of '='; the newest: "),
+        ("", Where(None, None), UsageError, "coredumpctl: needs to know which core; use coredumpctl:last"),
     ],
 )
 def test_what_no_core_matches(
@@ -269,7 +269,7 @@ def test_a_forged_entry(kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "Core said to be of PID 31337" in said
     assert "unverified: user 65534 wrote that into systemd's journal" in said
     forge(kept, {**claims, "COREDUMP_PID": "31338", "COREDUMP_FILENAME": "/etc/shadow"}, tmp_path)
-    assert "keeps cores in /var/lib/systemd/coredump alone" in analyze(kept, "coredumpctl:31338", status=1).stderr
+    assert "keeps cores only in /var/lib/systemd/coredump" in analyze(kept, "coredumpctl:31338", status=1).stderr
 
 
 def core_of_in(kept: Kept, pid: int) -> str:

@@ -159,8 +159,8 @@ def test_off_it_imports_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--postmortem-timeout", "soon"], "--postmortem-timeout 'soon': a decimal number"),
-        (["-o", "postmortem_scope=all", "--postmortem-timeout", "1"], "scope 'all' is none of phase, call, item"),
+        (["--postmortem-timeout", "soon"], "--postmortem-timeout 'soon': expected a decimal number"),
+        (["-o", "postmortem_scope=all", "--postmortem-timeout", "1"], "scope 'all' is not one of phase, call, item"),
     ],
 )
 def test_wrong_wishes_get_a_sentence(tmp_path: Path, words: List[str], said: str) -> None:

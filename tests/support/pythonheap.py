@@ -58,7 +58,7 @@ class Heap:
 
     def type_of(self, address: int) -> Any:
         if address not in self.kinds:
-            raise NotThat("no object")
+            raise NotThat("not an object")
         kind = self.kinds[address]
         return SimpleNamespace(name=kind, flags=self.flags.get(kind, 0), basicsize=16)
 
@@ -73,7 +73,7 @@ class Heap:
 
     def items(self, address: int, most: int) -> Sequence[int]:
         if len(self.inside[address]) > most:
-            raise NotThat("longer than can be believed")
+            raise NotThat("implausibly long")
         return list(self.inside[address])
 
     def first_items(self, address: int, most: int) -> Sequence[int]:
@@ -115,7 +115,7 @@ class Heap:
     @staticmethod
     def attributes(heap: Heap, address: int) -> Dict[str, int]:
         if address not in heap.parts:
-            raise NotThat("no object")
+            raise NotThat("not an object")
         return heap.parts[address]
 
     @staticmethod

@@ -117,11 +117,11 @@ def test_the_first_process_of_a_bundle_or_the_one_named(started: Started, bundle
 @pytest.mark.parametrize(
     ("words", "sentence", "status"),
     [
-        ([], "wants a core or bundle first", 2),
-        (["-ex", "pm-bt"], "wants a core or bundle first", 2),
+        ([], "needs a core or bundle as its first argument", 2),
+        (["-ex", "pm-bt"], "needs a core or bundle as its first argument", 2),
         (["/no/such/core"], "there is no file /no/such/core", 1),
         (["{file}", "--pid", "3"], "--pid chooses a core of a bundle", 2),
-        (["{bundle}", "--pid", "3"], "it has those of 20, 10", 2),
+        (["{bundle}", "--pid", "3"], "it has cores of 20, 10", 2),
     ],
 )
 def test_wrong_targets_are_sentences(

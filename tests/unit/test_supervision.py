@@ -61,7 +61,8 @@ def test_a_crash_is_told_by_its_signal(number: signal.Signals) -> None:
 def test_the_kernels_kill_may_be_for_want_of_memory() -> None:
     """KILL is nobody's but the OOM killer's, as a rule."""
     assert (
-        run(lambda: os.kill(os.getpid(), signal.SIGKILL)).reason == "was ended by SIGKILL, perhaps for want of memory"
+        run(lambda: os.kill(os.getpid(), signal.SIGKILL)).reason
+        == "was ended by SIGKILL, perhaps because memory ran out"
     )
 
 
@@ -84,7 +85,7 @@ def test_work_without_end_is_ended() -> None:
     """At the moment that was named."""
     ended = run(lambda: time.sleep(600), seconds=0.1)
     assert ended.late
-    assert ended.reason == "did not come to an end in time"
+    assert ended.reason == "did not finish in time"
 
 
 def test_a_signal_reaches_the_child_and_then_ends_it() -> None:
@@ -147,7 +148,7 @@ def test_a_target_that_ends_the_reader_is_one_sentence(tmp_path: Path) -> None:
     done = analyze(tmp_path, "crash")
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
-    assert "reading it was ended by SIGSEGV" in line
+    assert "the process that read it was ended by SIGSEGV" in line
     assert done.stdout == ""
 
 

@@ -67,7 +67,7 @@ def place(pid: int) -> Place:
         raise CaptureFailed("the kernel writes no cores here (core_pattern is empty)", _REMEDY)
     if pattern[0] in "|@":
         what = pattern[1:].split(" ")[0]
-        raise CaptureFailed(f"the kernel hands cores to {what}, not to a file", f"coredumpctl, or {_REMEDY}")
+        raise CaptureFailed(f"the kernel hands cores to {what}, not to a file", f"use coredumpctl, or {_REMEDY}")
     folder_pattern, _slash, name_pattern = pattern.rpartition("/")
     known = _known(pid)
     base = "root" if pattern[0] == "/" else "cwd"
@@ -117,7 +117,7 @@ def _folder(pattern: str, known: Dict[str, str]) -> str:
     unknown = [letter for letter in conversions(pattern) if letter not in known]
     if unknown:
         raise CaptureFailed(
-            f"the folder of the kernel's cores cannot be foretold (%{unknown[0]} in core_pattern)", _REMEDY
+            f"the folder of the kernel's cores cannot be predicted (%{unknown[0]} in core_pattern)", _REMEDY
         )
     return _replaced(pattern, str, lambda letter: "%" if letter == "%" else known[letter]).lstrip("/")
 
@@ -138,7 +138,7 @@ def _known(pid: int) -> Dict[str, str]:
 def _matching(folder: Folder, name: Pattern[str]) -> List[str]:
     names = folder.names(most=_MOST_NAMES + 1)
     if len(names) > _MOST_NAMES:
-        raise CaptureFailed("the folder of the kernel's cores has too many files to look through", _REMEDY)
+        raise CaptureFailed("the folder of the kernel's cores has too many files to search", _REMEDY)
     return [each for each in names if name.fullmatch(each)]
 
 
@@ -151,5 +151,5 @@ def open_plain(folder: Folder, name: str, users: Sequence[int]) -> int:
     found = os.fstat(descriptor)
     if found.st_nlink != 1 or found.st_uid not in users:
         os.close(descriptor)
-        raise Unfit("is no file that the kernel has just written", name)
+        raise Unfit("is not a file that the kernel has just written", name)
     return descriptor

@@ -65,12 +65,17 @@ def capture(
     machine = platform.machine()
     if mode == "none":
         with bundle.step("core", "the tree") as step:
-            said = "no cores were asked for (--core none)"
+            said = "no cores were requested (--core none)"
             step.leave_out("no-core-wanted", said, "postmortem capture --core auto takes them")
         return None
     if machine not in ptrace.REGISTER_SETS:
         with bundle.step("core", "the tree") as step:
-            step.fail("no-core-here", f"cores are not written on {machine} yet", "take one with gcore", machine=machine)
+            step.fail(
+                "no-core-here",
+                f"postmortem cannot write cores on {machine} yet",
+                "take one with gcore",
+                machine=machine,
+            )
         return None
     with Sources(bundle, command.pid) as sources:
         for member in members():
@@ -162,7 +167,7 @@ class Capture:
             frozen = self._stop(jobs, True)
             told = {step["subject"] for step in self._bundle.failed_steps if step["step"] == "core"}
             if self._overtaken:
-                said = "processes began faster than they could be stopped: the cores are not all of one moment"
+                said = "processes started faster than they could be stopped: the cores do not all show one moment"
                 step.fail("overtaken", said)
             for pid, error in frozen.refused.items():
                 if f"process {pid}" not in told:  # refused before the stop, and recorded then
@@ -274,7 +279,7 @@ class Capture:
             if each.left_out:
                 step.leave_out("core-left-out", each.left_out, _MORE)
             if each.shortcomings:
-                remedy = refusal.explain(pid).next if each.was_refused else "what else is in the core is right"
+                remedy = refusal.explain(pid).next if each.was_refused else "the rest of the core is correct"
                 step.fail("core-incomplete", "; ".join(each.shortcomings), remedy)
 
     def _complete(self, pids: List[int]) -> None:

@@ -15,7 +15,8 @@ from .stop import Registers
 
 #: uname's machine → e_machine.
 MACHINES = {"x86_64": 62, "aarch64": 183}
-#: e_phnum has 16 bits, and its last value is PN_XNUM; a process has at most 65530 mappings by default.
+#: Most PT_LOAD headers: e_phnum has 16 bits, of which 0xFFFF means PN_XNUM, and one header is PT_NOTE. By default a
+#: process has at most 65530 mappings.
 MAX_SEGMENTS = 0xFFFE - 1
 
 _NT_PRSTATUS, _NT_PRPSINFO, _NT_AUXV = 1, 3, 6

@@ -171,18 +171,20 @@ class Image:
         """What the core lacks although it should be there, one phrase each."""
         found = []
         if self._copied.unreadable_pages:
-            found.append(f"{self._copied.unreadable_pages} pages could not be read")
+            found.append(f"{_counted(self._copied.unreadable_pages, 'page')} could not be read")
         if self._unstoppable:
-            found.append(f"{len(self._unstoppable)} threads did not stop and are left out")
+            found.append(f"{_counted(len(self._unstoppable), 'thread')} did not stop: left out")
         for reason, count in Counter(t.unstopped for t in self._threads if t.unstopped).items():
             found.append(
-                f"{count} threads did not stop ({reason}): their memory was copied all the same, and of their registers "
-                "those of the system call that they are in are known"
+                f"{_counted(count, 'thread')} did not stop ({reason}): memory was copied anyway, but of the registers only "
+                "those of the current system call are known"
             )
         if self._source.left_out:
-            found.append(f"{len(self._source.left_out)} reservations are too large to look through on this kernel")
+            found.append(
+                f"{_counted(len(self._source.left_out), 'memory reservation')} too large to search on this kernel"
+            )
         if self._unnamed:
-            found.append(f"{self._unnamed} mappings are more than a core can name")
+            found.append(f"{_counted(self._unnamed, 'mapping')} beyond the number that a core can list")
         return found
 
     @property
@@ -278,6 +280,10 @@ class SelectedImage(Image):
 
     def _segments(self, copied: Sequence[Range]) -> List[Segment]:
         return selection.segments(self._mappings, union(copied, self._zeros))
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _megabytes(size: int) -> str:

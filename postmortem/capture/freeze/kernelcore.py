@@ -49,14 +49,14 @@ def take(command: Command, member: Member, open_core: Opener, room: int) -> None
         free = min(room, place.folder.free) - _SPARE_DISK
         if expected > free:
             raise CaptureFailed(
-                f"the kernel's core of process {pid} needs {expected >> 20} MB, and {max(free, 0) >> 20} MB are free",
-                "make room where core_pattern points, and where the bundle lies",
+                f"the kernel's core of process {pid} needs {expected >> 20} MB, but only {max(free, 0) >> 20} MB are free",
+                "free space where core_pattern points, and where the bundle is",
             )
         _allow(member, free)
         ended = _end(command, member, number)
         _fetch(place, pid, open_core)
         if not ended:
-            raise CaptureFailed(f"the kernel did not complete the core of process {pid} in time: it is cut short")
+            raise CaptureFailed(f"the kernel did not complete the core of process {pid} in time: it is truncated")
     finally:
         place.folder.close()
 
@@ -82,11 +82,14 @@ def _allow(member: Member, free: int) -> None:
         most = free if hard == resource.RLIM_INFINITY else min(hard, free)
         if most < 1 << 16:
             raise CaptureFailed(
-                f"process {pid} may leave no core (RLIMIT_CORE)", "ulimit -Hc unlimited before the command"
+                f"process {pid} is not allowed to dump core (RLIMIT_CORE)",
+                "run ulimit -Hc unlimited before the command",
             )
         resource.prlimit(pid, resource.RLIMIT_CORE, (most, hard))
     except OSError as exc:
-        raise CaptureFailed(f"process {pid} may leave no core: {exc.strerror}", "run the same as root") from None
+        raise CaptureFailed(
+            f"process {pid} cannot be allowed to dump core: {exc.strerror}", "run the same command as root"
+        ) from None
 
 
 def _signal_for(pid: int) -> int:
@@ -98,7 +101,7 @@ def _signal_for(pid: int) -> int:
     for number in _DUMPING:
         if not taken >> (number - 1) & 1:
             return int(number)
-    raise CaptureFailed(f"process {pid} handles every signal that would make it leave a core", "gcore, as root")
+    raise CaptureFailed(f"process {pid} handles every signal that would make it dump core", "run gcore as root")
 
 
 def _end(command: Command, member: Member, number: int) -> bool:
@@ -149,7 +152,8 @@ def _fetch(place: corepattern.Place, pid: int, open_core: Opener) -> None:
             finally:
                 os.close(descriptor)
     raise CaptureFailed(
-        f"the kernel wrote no core of process {pid}", "a full disk, or a folder that its user may not write to?"
+        f"the kernel wrote no core of process {pid}",
+        "is the disk full, or the folder not writable for the user of the process?",
     )
 
 

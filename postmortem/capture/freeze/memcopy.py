@@ -120,7 +120,7 @@ def _preadv(memory: int, view: memoryview, address: int) -> int:
 
 
 class Placement:
-    """Offsets in a core file of the addresses of a process."""
+    """Where each address of a process is stored in its core file."""
 
     def __init__(self, segments: Sequence[Segment], offsets: Dict[int, int]) -> None:
         self._stored = [(s.start, s.start + s.stored, offsets[s.start]) for s in segments if s.stored]

@@ -39,7 +39,7 @@ def refuse_last_descriptors(descriptor: int) -> None:
     """
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and descriptor + SPARE_DESCRIPTORS >= soft:
-        raise CaptureFailed(f"postmortem may open no more than {soft} files", "ulimit -n 4096, before it is started")
+        raise CaptureFailed(f"postmortem may open at most {soft} files", "run ulimit -n 4096 before starting it")
 
 
 def memory_to_hold(root: Path = Path("/"), most: int = HOLD_LIMIT) -> int:

@@ -78,7 +78,7 @@ def freeze_and_copy(
     expected = sum(job.expected for job in jobs.values())
     if expected > limits.disk - _SPARE_DISK:
         raise CaptureFailed(
-            f"the cores need {expected >> 20} MB, and {limits.disk >> 20} MB are free where the bundle lies",
+            f"the cores need {expected >> 20} MB, but only {limits.disk >> 20} MB are free where the bundle is",
             "choose another place with -o DIR, or --core python",
         )
     for job in jobs.values():
@@ -111,7 +111,7 @@ def _images(
         if not threads:
             refused[pid] = _no_registers(pid, unstoppable)
         elif len(threads[0].general) != freezer.general_size:
-            refused[pid] = CaptureFailed(f"process {pid} is a 32-bit program, which is not supported", "gcore can")
+            refused[pid] = CaptureFailed(f"process {pid} is a 32-bit program, which is not supported", "use gcore")
         else:
             try:
                 images[pid] = _image(pid, jobs, threads, unstoppable, newcomer)
@@ -133,16 +133,17 @@ def _image(
             return made
         jobs.pop(pid).source.close()  # execve(2) since: what was opened shows the old program's memory
     if newcomer is None:
-        raise TargetNotFound(f"process {pid} runs another program by now")
+        raise TargetNotFound(f"process {pid} runs another program now")
     jobs[pid] = newcomer(pid)
     return jobs[pid].make(threads, unstoppable)
 
 
 def _no_registers(pid: int, unstoppable: Sequence[int]) -> Exception:
     if unstoppable:
+        are = "is" if len(unstoppable) == 1 else "are"
         return PermissionRefused(
-            f"process {pid} did not stop: {len(unstoppable)} of its threads are in uninterruptible I/O or frozen",
-            f"see cat /proc/{pid}/stack, and the freezer of its cgroup (cat /proc/{pid}/cgroup)",
+            f"process {pid} did not stop: {len(unstoppable)} of its threads {are} in uninterruptible I/O or frozen",
+            f"look at /proc/{pid}/stack, and at the freezer of its cgroup (/proc/{pid}/cgroup)",
         )
     return TargetNotFound(f"process {pid} ended before it could be stopped")
 

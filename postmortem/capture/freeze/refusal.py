@@ -14,7 +14,7 @@ from typing import Optional
 from ...errors import PermissionRefused
 from ..procfs import parsers
 
-_AS_ROOT = "run the same as root: sudo postmortem capture …"
+_AS_ROOT = "run the same command as root: sudo postmortem capture …"
 
 
 def explain(pid: int) -> PermissionRefused:
@@ -30,13 +30,13 @@ def explain(pid: int) -> PermissionRefused:
     tracer = int(status.get("TracerPid", "0"))
     scope = yama_scope()
     if tracer and tracer != os.getpid():
-        reason = f"{who} is being traced by {_name(tracer)} already"
+        reason = f"{who} is already being traced by {_name(tracer)}"
         remedy = f"end that debugger (ps -p {tracer}), then try again"
     elif uid != os.geteuid():
         reason = f"{who} belongs to another user (uid {uid})"
         remedy = _AS_ROOT
     elif effective != uid:
-        reason = f"{who} runs with the rights of another user (uid {effective}), by a set-user-id program"
+        reason = f"{who} runs with the rights of another user (uid {effective}), through a set-user-id program"
         remedy = _AS_ROOT
     elif owner != uid:
         reason = (
@@ -45,7 +45,9 @@ def explain(pid: int) -> PermissionRefused:
         remedy = _AS_ROOT
     elif scope:
         reason = f"the kernel forbids tracing {who} (kernel.yama.ptrace_scope is {scope})"
-        remedy = "sudo sysctl kernel.yama.ptrace_scope=0" if scope < 3 else "scope 3 lasts until the next boot"
+        remedy = (
+            "sudo sysctl kernel.yama.ptrace_scope=0" if scope < 3 else "scope 3 cannot be changed until the next boot"
+        )
     else:
         reason = f"ptrace of {who} is refused, as it is in many containers"
         remedy = "give the container the capability: docker run --cap-add=SYS_PTRACE"

@@ -6,9 +6,9 @@ so a complete result stays complete.
 Everything happens in one thread made for it (``run``): ptrace attachments belong to a thread, and its end detaches
 every target, whatever went wrong. A signal about to be delivered when its thread stopped is passed on at release.
 
-A thread that does not stop runs no code either when it is in uninterruptible sleep, or when its control group is frozen
+Some threads cannot be stopped, but run no code anyway: those in uninterruptible sleep, or in a frozen control group
 (version 1: a frozen task does not stop for a tracer, Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst; version
-2 lets tracers attach). Its registers are then read from /proc/PID/task/TID/syscall. So are those of a process that can
+2 lets tracers attach). Their registers are read from /proc/PID/task/TID/syscall. So are those of a process that can
 be read but not traced (a seccomp filter on our side): it continues to run, and its waiting threads are read as they
 wait.
 """

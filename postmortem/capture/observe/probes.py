@@ -3,7 +3,7 @@
 - how often the GIL changed hands, and which thread held it
 - the share of the time during which the garbage collector ran
 - how fast queues grow
-- what threads, tasks and event loops were doing at the beginning, so that the core shows whether they still are
+- what threads, tasks and event loops did at the beginning: compared with the core, it shows whether they still do it
 
 The collector's share is the share of looks that found it running; all else is counted.
 """

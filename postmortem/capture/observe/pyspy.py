@@ -29,12 +29,14 @@ MOST = 4
 _PATIENCE_S = 3.0
 #: Seconds that it may take when the capture is to end soon.
 _HURRIED_PATIENCE_S = 1.0
-_NOTHING_YET = "it had not begun by the end of the window: it finds no interpreter, or has much to look through"
+_NOTHING_YET = (
+    "it had not started sampling by the end of the window: it finds no interpreter, or searches a lot of memory"
+)
 #: Bytes read of a sampler's trace, and of its messages.
 _MOST_TRACE, _MOST_SAID = 256 << 20, 1 << 20
 _INTERRUPTED = 128 + signal.SIGINT
-_MISSING = "py-spy is not installed, so there are no Python stacks of the window"
-_REMEDY = "pip install py-spy, into the environment of postmortem"
+_MISSING = "py-spy is not installed, so there are no Python stacks from the observation window"
+_REMEDY = "run pip install py-spy in postmortem's environment"
 
 
 def find() -> Optional[str]:
@@ -161,7 +163,9 @@ class Samplers:
                 self._refuse(pid, _MISSING, _REMEDY)
             elif position >= MOST:
                 self._refuse(
-                    pid, f"only {MOST} processes are sampled at a time", f"postmortem capture --pid {pid} for this one"
+                    pid,
+                    f"only {MOST} processes are sampled at a time",
+                    f"run postmortem capture --pid {pid} for this one",
                 )
             else:
                 try:
@@ -201,7 +205,7 @@ class Samplers:
         elif "ermission" in sampler.complaint():
             step.fail_with(refusal.explain(pid))
         elif status is None:
-            said = f"py-spy did not end in time on process {pid}"
+            said = f"py-spy did not finish in time on process {pid}"
             step.fail("not-sampled", said, f"try py-spy dump --pid {pid} by hand", pid=pid)
         else:
             late = status == _INTERRUPTED

@@ -1,4 +1,4 @@
-"""What each thread was at over the window, look by look; counters hold only totals.
+"""What each thread did during the window, look by look; the counters hold only totals.
 
 An entry is made when a look differs from the one before, so that a waiting thread has one entry, however long the
 window.

@@ -25,8 +25,8 @@ _LOOKS = 25
 _GOLDEN = (5**0.5 - 1) / 2
 #: Share of the time that looking may take: with thousands of threads there are fewer looks.
 _MOST_LOAD = 0.1
-#: CPU seconds that reading the counters at each end of the window may take at least, whatever _MOST_LOAD allows: without
-#: counters the window is worth little; and the longest time for them in seconds, on a busy machine.
+#: Budget for reading the counters at each end of the window. CPU seconds that are allowed in any case, even beyond
+#: _MOST_LOAD: without counters the window is worth little. And elapsed seconds at most, since a busy machine delays us.
 _LEAST_FOR_COUNTERS_S = 0.2
 _LONGEST_FOR_COUNTERS_S = 2.0
 _MOST_THREADS = 4096
@@ -255,13 +255,13 @@ class Window:
             text
             for number, text in (
                 (len(self.left_out), f"{len(self.left_out)} of {len(self.left_out) + len(watched)} processes"),
-                (sum(not watch.all_found for watch in watched), "some threads of processes that have thousands"),
+                (sum(not watch.all_found for watch in watched), "some threads of processes with thousands of them"),
             )
             if number
         ]
         threads = sum(len(watch.threads) for watch in watched)
         return (
-            f"{' and '.join(parts)} were not watched: looking at {threads} threads took all that it may"
+            f"could not watch {' and '.join(parts)}: {threads} thread{'' if threads == 1 else 's'} took all the time allowed"
             if parts
             else ""
         )

@@ -14,7 +14,7 @@ from ...foreign.rights import as_json, of_status, overrides
 from . import parsers
 
 #: For a process that /proc does not show.
-SHOW_ALL = "run the same as root, or have all shown: sudo mount -o remount,hidepid=0 /proc"
+SHOW_ALL = "run the same command as root, or show all processes: sudo mount -o remount,hidepid=0 /proc"
 MOST_DESCRIPTORS = 4096
 _PYTHON_PROGRAM = re.compile(r"^(python|pypy)[\d.]*[tdm]*(-dbg)?$")
 #: Files that only an interpreter maps: its library, or an extension module.

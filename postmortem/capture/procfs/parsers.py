@@ -1,7 +1,7 @@
 r"""Parsers of the kernel's text files about processes, one for each (proc(5)).
 
 Names chosen by a process (argv, comm, paths) are bytes without an encoding; ``text`` decodes them to Unicode that any
-JSON reader accepts, with invalid UTF-8 as ``\\xNN``.
+JSON reader accepts, with invalid UTF-8 as ``\xNN``.
 """
 
 # Paths below /proc are plain strings, since thousands of them are made:

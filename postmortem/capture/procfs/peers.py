@@ -1,7 +1,7 @@
 """Processes outside of the tree that have the other end of its files open, found in one pass over all readable processes.
 
-A proof that nothing can end a wait needs all holders, so the unreadable processes are counted too. Most are excluded by
-three facts:
+That nothing can end a wait is proven only if all holders are known, so the processes that cannot be read are counted.
+Three facts exclude most of them:
 - a process older than the tree has a file of the tree only if it was sent over a socket
 - a younger one has it only if it descends from the tree; if its parent ended, it was adopted by an ancestor of the tree
   (a subreaper or init)

@@ -1,7 +1,7 @@
 """Processes outside of the tree that map its semaphores: a lock may be held by a process that is not captured.
 
-The tree's own mappings are in each ``process.json``. Only when a tree has semaphores, the mappings of all other
-readable processes are searched, in at most a millisecond each.
+The tree's own mappings are in each ``process.json``. If it has semaphores, the mappings of all other
+readable processes are searched as well, which takes at most a millisecond each.
 """
 
 # Paths below /proc are plain strings, since thousands of them are made:
@@ -18,7 +18,8 @@ from . import parsers
 
 #: Seconds for the whole search.
 MOST_S = 0.5
-#: Paths of the C library's named semaphores (extract/cross_process/semaphores.py says which library): sem_open(3).
+#: Beginnings of the paths of named semaphores, sem_open(3); which are glibc's and which musl's says
+#: extract/cross_process/semaphores.py.
 _SEMAPHORE = ("/dev/shm/sem.", "/dev/shm/tmp-", "/dev/shm/mp-")  # noqa: S108
 
 

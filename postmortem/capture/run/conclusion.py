@@ -1,4 +1,4 @@
-"""Making and filling a bundle, and ending the tree."""
+"""The end of a run: making and filling the bundle, ending the tree, and signals meanwhile."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def create(command: Command, options: Options, number: Optional[int], say: Say) 
     """Create the bundle; ``number`` is its own among several. Raises CaptureFailed.
 
     -o DIR was free when the command began. If it has been taken since, or its disk is full or read-only, the bundle
-    goes to the temporary folder instead of being lost. A default name that is taken, since it can be guessed, gets a
-    number.
+    goes to the temporary folder instead of being lost. A default name can be guessed, so somebody may have taken it:
+    then a number is appended.
     """
     now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     subject = _plain(what_it_runs(options.command)) if options.command else program(command, options)
@@ -73,7 +73,7 @@ def create(command: Command, options: Options, number: Optional[int], say: Say) 
     assert refused is not None
     with contextlib.suppress(OSError):
         bundle = Bundle.create(Path(tempfile.mkdtemp(prefix="postmortem-")) / name)
-        say(f"{refused}; the temporary folder takes it")
+        say(f"{refused}; writing to the temporary folder instead")
         return bundle
     raise refused
 
@@ -105,7 +105,7 @@ def _leave_descendants_out(command: Watch, options: Options, bundle: Bundle, say
     step = Step("processes", "the tree")
     step.leave_out(
         "descendants-left-out",
-        f"process {command.pid} was captured without its descendants: {processes(count)}",
+        f"process {command.pid} was captured without its descendants ({processes(count)})",
         f"postmortem capture --pid {command.pid} --tree takes all of them",
         processes=count,
     )
@@ -120,7 +120,7 @@ def _bounded(options: Options, bundle: Bundle, say: Say) -> Options:
     step = Step("observe", "the tree")
     say(f"watching for {most:g} s, half of --budget, instead of --observe {options.observe:g}")
     said = f"it was watched for {most:g} s, not {options.observe:g} s"
-    step.leave_out("window-shortened", said, "a --budget of twice --observe, or more", seconds=most)
+    step.leave_out("window-shortened", said, "use a --budget of at least twice --observe", seconds=most)
     bundle.record(step)
     options = copy.copy(options)
     options.observe = most
@@ -132,7 +132,7 @@ def _reason(command: Command, options: Options) -> str:
     trigger: Dict[str, Any] = command.trigger or {}
     name = f"process {command.pid}" if isinstance(command, Watch) else program(command, options)
     if command.cancelled is not None:
-        return f"{trigger.get('signal')} ends {name}: capturing first"
+        return f"{trigger.get('signal')}: capturing {name} before it ends"
     reasons = {
         "timeout": f"{name} has not ended in time: capturing",
         "stall": f"{name} has made no progress for {trigger.get('seconds') or 0:g} s: capturing",
@@ -153,7 +153,7 @@ def end(command: Command, options: Options, bundle: Optional[Bundle], say: Say) 
     step = Step("end", "the tree")
     step.seconds = time.monotonic() - began
     if left:
-        said = f"these processes did not end: {', '.join(map(str, left))}"
+        said = f"{'these processes' if len(left) > 1 else 'this process'} did not end: {', '.join(map(str, left))}"
         step.fail("still-running", said, _remedy(left[0]), pids=list(left))
         say(f"{step.error}; {step.remedy}")
     if bundle is not None:
@@ -173,7 +173,7 @@ def note_unreadable(bundle: Bundle, pids: List[int]) -> None:
         step = Step("stall", f"process {pids[0]}" if len(pids) == 1 else "the tree")
         step.fail(
             "writes-uncounted",
-            f"what these processes wrote could not be counted, CPU time alone was: {', '.join(map(str, pids))}",
+            f"only CPU time could be counted, not writes, of process{'es' if len(pids) > 1 else ''} {', '.join(map(str, pids))}",
             "run postmortem as root to judge other users' processes",
             pids=list(pids),
         )

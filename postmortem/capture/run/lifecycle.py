@@ -191,8 +191,8 @@ class Course:
 
     def _where_it_goes_on(self) -> str:
         name = conclusion.program(self._command, self._options)
-        end = ", and ends with this container, whose first process postmortem is" if os.getpid() == 1 else ""
-        return f"{name} goes on as process {self._command.pid}{end}"
+        end = ", and ends with this container, because postmortem is its first process" if os.getpid() == 1 else ""
+        return f"{name} keeps running as process {self._command.pid}{end}"
 
     # ------------------------------------------------------------------ diagnoses
 
@@ -200,7 +200,7 @@ class Course:
         """Start a diagnosis in a child process; return False if the caller is to make it later."""
         if self._diagnoses.start(captured, quiet=self._command.hurry_until is None):
             return True
-        self._narration.say(f"not diagnosed for now: {_later(captured[0].path)}")
+        self._narration.say(f"not diagnosed yet: {_later(captured[0].path)}")
         return self._options.on_signal is not None
 
     def _prepare(self) -> None:

@@ -18,9 +18,9 @@ def check(pid: int) -> None:
         stat = parsers.stat(f"/proc/{pid}")
     except (OSError, KeyError, ValueError, IndexError):
         if not os.path.isdir(f"/proc/{pid}"):
-            raise errors.CaptureFailed(f"there is no process {pid}", "ps -ef lists those that there are") from None
+            raise errors.CaptureFailed(f"there is no process {pid}", "ps -ef lists all processes") from None
         return  # the capture finds out what it can read
     if leader != pid:  # a thread has a folder below /proc too, in no listing
         raise errors.CaptureFailed(f"{pid} is a thread of process {leader}", f"postmortem capture --pid {leader}")
     if stat.is_kernel_thread:
-        raise errors.CaptureFailed(f"{pid} is a kernel thread: there is nothing to look into")
+        raise errors.CaptureFailed(f"{pid} is a kernel thread: there is nothing to capture")

@@ -20,7 +20,7 @@ class Terminal:
         """Restore foreground group and modes; a killed program may leave it without echo, or to another group."""
         import signal  # noqa: PLC0415 - not needed before the command's start
 
-        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # we may be in the background by now
+        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # tcsetpgrp from the background would stop us
         try:
             terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
             try:

@@ -4,8 +4,9 @@ A *stall* (``--stall``) is judged from two counters of the whole tree that only 
 and its like (``wchar`` of /proc/PID/io), and CPU time, of which a little is allowed for processes that wake up to check
 a clock. The counters of a child that was waited for are added to its parent's (``cutime`` and ``cstime`` of
 /proc/PID/stat, and ``wchar`` itself: kernel/exit.c, wait_task_zombie), and at the top of the tree to ours. So the sum
-over the tree and us does not change when a process begins or ends. Where it falls nevertheless (children that are not
-waited for), the lower sum becomes the new reference, and new processes that have written count as progress.
+over the tree and us does not change when a process begins, or ends and is waited for. What a process had counted that
+nobody waits for is lost: then the lower sum becomes the new reference, and bytes written by a new process count as
+progress by themselves.
 """
 
 # Paths below /proc are plain strings, since thousands of them are made:
@@ -24,7 +25,7 @@ from .command import Command
 
 #: Share of one core, over the time without progress, that counts as idle.
 _IDLE_SHARE = 0.005
-#: Minimum of the same in seconds: CPU times are whole clock ticks, and adding them to a parent's rounds them again.
+#: CPU seconds that count as idle in any case: they are whole clock ticks, rounded again when added to a parent's.
 _IDLE_LEAST_S = 0.03
 #: Number of looks in the time without progress, and the maximum of seconds between two.
 _LOOKS = 10

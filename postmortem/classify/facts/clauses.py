@@ -45,7 +45,7 @@ def forever(endless: Optional[bool]) -> Optional[Text]:
 
 
 def unlike(frames: Iterable[PythonFrame]) -> Tuple[PythonFrame, ...]:
-    """Return the frames without those that read like an earlier one: file name, line and function are the same."""
+    """Return the frames without those that would read the same as an earlier one (file name, line and function)."""
     found: Dict[Tuple[str, Optional[int], str], PythonFrame] = {}
     for frame in frames:
         found.setdefault((frame.file.rsplit("/", 1)[-1], frame.line or None, frame.function), frame)

@@ -1,6 +1,7 @@
 """Processes held from outside, whatever their code does: stopped, frozen, or waiting for a device.
 
-Helpers find the agents that wait for such a process, its current line, and the share of observations that show it held.
+For the patterns ``stopped`` and ``frozen``: who waits for such a process, where it stands, and in which share of the
+observations it was held. For all others, ``unless_held`` lowers the confidence of a match about a held process.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class LeftOut(NamedTuple):
     Fields:
     - ``behind``: number of kept frames before the gap.
     - ``frames``: number of frames left out.
-    - ``entries``: native interpreter loops among them.
+    - ``entries``: number of frames among them that were entered from C.
     """
 
     behind: int

@@ -137,7 +137,7 @@ class Frames:
         if not copies:
             return code.start
         if not index < min(memory.u64(copies), 1 << 20):
-            raise NotThat("the frame runs a copy of its bytecode that there is not")
+            raise NotThat("the frame runs a copy of its bytecode that is missing")
         return memory.u64(copies + 8 + 8 * index)
 
     def local(self, frame: Frame, name: str) -> Optional[int]:

@@ -155,7 +155,7 @@ class Names:
         return None
 
     def _classes(self, value: int) -> Sequence[int]:
-        """Return the class of an object, or a class itself, and its bases, as far as made at run time."""
+        """Return the class of an object (or itself, if a class) and its bases, up to the first not made at run time."""
         objects = self._objects
         found: List[int] = []
         try:

@@ -1,7 +1,7 @@
 """Exceptions kept alive with their tracebacks, frames, and all that these refer to.
 
-- Tracebacks are found by their type's address in memory, referenced or not: those in a cycle through a frame of their
-  own stay until the cyclic collector runs, for ever if it is disabled.
+- Tracebacks are found in memory by the address of their type, even if only a cycle refers to them: one through a frame
+  of the traceback itself stays until the cyclic collector runs, for ever if that is disabled.
 - A freed object keeps its type but not its reference count: pymalloc and malloc put a pointer or zero into the first
   word of a free block (Objects/obmalloc.c, 3.8-3.15).
 

@@ -260,7 +260,7 @@ class ReferenceHolders:
         if found.itemsize and found.kind not in ("generator", "frame"):
             count = abs(memory.i64(address + layout.ob_size))
             if count > 1 << 24:
-                raise NotThat("longer than can be believed")
+                raise NotThat("implausibly long")
             size += count * found.itemsize
         if layout.inline_values and found.info.flags & L.FLAG_INLINE_VALUES:
             size += layout.dict_values_start + 8 * memory.u8(address + found.info.basicsize)

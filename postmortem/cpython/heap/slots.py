@@ -1,4 +1,4 @@
-"""Kinds of places that refer to an object."""
+"""Kinds of places that refer to an object, as the search for its references (``referrers``) names them."""
 
 from __future__ import annotations
 

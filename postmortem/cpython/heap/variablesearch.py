@@ -56,7 +56,7 @@ class Suspended(Protocol):
 
 
 def users_of(states: Iterable[ThreadState], tasks: Iterable[Suspended]) -> List[User]:
-    """Return the frames of threads, and of a few tasks per code: those with the same code lead to the same objects."""
+    """Return the frames of threads, and of a few tasks per innermost code: more would lead to the same objects."""
     users = [User(state.address, None, frame) for state in states for frame in state.frames[:_MOST_FRAMES]]
     alike: Dict[int, int] = {}
     for task in tasks:
@@ -85,7 +85,7 @@ class VariableSearch:
         self._modules: Set[int] = set()
 
     def found_at(self, name: str, value: int, kind: str, user: User) -> Optional[Named]:
-        """Handle an object; return its contents to follow, () for none, None for the default."""
+        """Handle an object that was reached; return the contents to follow, () for none, None for the default."""
         raise NotImplementedError
 
     def look(self, users: Iterable[User]) -> None:

@@ -43,7 +43,7 @@ def _size(objects: Objects, address: int, info: TypeInfo) -> int:
     itemsize = objects.field(info.address, TP_ITEMSIZE)
     items = abs(objects.memory.i64(address + objects.layout.ob_size))  # an int's sign is that of its size
     if itemsize > 1 << 10 or items > 1 << 32:
-        raise NotThat("longer than can be believed")
+        raise NotThat("implausibly long")
     return (info.basicsize + items * itemsize + 7) & ~7
 
 

@@ -17,8 +17,8 @@ from ..runtime.layouts import Layout
 MAX_TEXT = 4096
 MAX_ITEMS = 100_000
 _MAX_KEY_TEXTS = 50_000
-#: Most bytes of tables and names read for all code objects of a process: ten times those on the stacks of a large
-#: program. Ends the analysis within a second or two if all of them are damaged, each within its own bounds.
+#: Most bytes of tables and names read for the code objects of a process, all together: ten times what the stacks of a
+#: large program need. So an analysis ends in a second or two even if all are damaged, each within its own bounds.
 MAX_SPENT = 4 << 20
 
 
@@ -66,14 +66,14 @@ class Objects:
         """
         self._left -= size
         if self._left < 0:
-            raise NotThat("larger, with all others, than can be believed")
+            raise NotThat("implausibly large together with all others")
 
     # ------------------------------------------------------------------ types
 
     def type_of(self, address: int) -> TypeInfo:
         """Return the type of an object. Raises Fault or NotThat."""
         if not 0x1000 <= address < 1 << 48 or address & 7:
-            raise NotThat(f"{address:#x} is no object")
+            raise NotThat(f"{address:#x} is not an object")
         type_ = self.memory.u64(address + self._ob_type)
         return self._types.get(type_) or self.type_at(type_)
 
@@ -83,7 +83,7 @@ class Objects:
         if known is not None:
             return known
         if not 0x1000 <= address < 1 << 48 or address & 7:
-            raise NotThat(f"{address:#x} is no type")
+            raise NotThat(f"{address:#x} is not a type")
         layout, words = self.layout, self.memory.words(address, self._type_size // 8)
         basicsize = words[layout.tp_basicsize // 8]
         if not 16 <= basicsize < 1 << 20:
@@ -214,7 +214,7 @@ class Objects:
         """Return the addresses of the items of a tuple or list. Raises Fault, or NotThat beyond ``limit``."""
         count = self.memory.u64(address + self.layout.ob_size)
         if count > limit:
-            raise NotThat("longer than can be believed")
+            raise NotThat("implausibly long")
         return self.first_items(address, count)
 
     def first_items(self, address: int, most: int) -> Tuple[int, ...]:
@@ -237,7 +237,7 @@ class Objects:
         mask = self.memory.u64(address + self.layout.set_mask)
         table = self.memory.u64(address + self.layout.set_table)
         if mask > 4 * MAX_ITEMS or mask & (mask + 1):
-            raise NotThat("larger than can be believed")
+            raise NotThat("implausibly large")
         words = self.memory.words(table, 2 * (mask + 1))
         for key, hash_ in zip(words[::2], words[1::2]):
             if key and hash_ != (1 << 64) - 1:
@@ -281,7 +281,7 @@ class Objects:
             return self.memory.u64(address + self.layout.set_used)
         size = self.memory.u64(address + self.layout.ob_size)
         if size > 1 << 40:
-            raise NotThat("longer than can be believed")
+            raise NotThat("implausibly long")
         return size
 
     def dict_items(self, address: int) -> Iterator[Tuple[int, int]]:

@@ -163,7 +163,7 @@ class Code:
                 tuples = [objects.items(objects.memory.u64(self.address + offset), MAX_SLOTS) for offset in offsets]
                 objects.spend(_WORD * sum(map(len, tuples)))
                 if layout.co_nlocalsplus >= 0 and len(tuples[0]) != self.nlocalsplus:
-                    raise NotThat("as many names as no frame has slots")
+                    raise NotThat("more names than a frame can have slots")
                 self._names = tuple(objects.optional_text(item) or "?" for items in tuples for item in items)
             except (Fault, NotThat):
                 self._names = ()

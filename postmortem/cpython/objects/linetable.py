@@ -89,8 +89,8 @@ def _ranges(table: bytes, firstlineno: int, size: int) -> Iterator[Location]:
 def _lnotab(table: bytes, firstlineno: int, size: int) -> Iterator[Location]:
     """Yield the entries of co_lnotab of 3.8 and 3.9.
 
-    Pairs of the number of bytes of code to the start of a line, and its signed line delta. Larger distances are split
-    into several pairs; the last line extends to the end of the code.
+    Each pair has the bytes of code up to the start of the next line, and the (signed) difference of the line numbers.
+    Larger distances are split into several pairs; the last line extends to the end of the code.
     """
     line, start, end = firstlineno, 0, 0
     for at in range(0, len(table) - 1, 2):

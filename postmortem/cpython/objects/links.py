@@ -18,7 +18,7 @@ def linked(first: int, following: Callable[[int], int], most: int) -> Iterator[i
     node = first
     while node:
         if node == mark or count >= most:
-            raise NotThat("a list that leads back into itself" if node == mark else f"more than {most:,} in a list")
+            raise NotThat("a circular list" if node == mark else f"more than {most:,} entries in a list")
         if count == next_mark:
             mark, next_mark = node, next_mark * 2
         count += 1

@@ -90,7 +90,7 @@ class WordSearch:
     def check(self) -> None:
         """Check the deadline: raise NotThat if it has passed."""
         if time.monotonic() > self.until:
-            raise NotThat("more memory than can be looked through in the time for it")
+            raise NotThat("more memory than can be searched in the time allowed")
 
     def _pieces(self) -> Iterator[Tuple[int, bytes]]:
         """Yield (address, bytes) of aligned pieces; page by page where a page is missing."""

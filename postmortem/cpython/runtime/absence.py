@@ -22,10 +22,8 @@ _MOST = 5
 _FILES = "pass --exe or --sysroot with the files of the machine that ran it"
 _OLDER = "py-spy dump --pid PID reads older versions while they run"
 _NEWER = "look for a newer release of postmortem"
-_STARTED = (
-    "if it was starting, capture it again later; if it was ending, or never used Python, native stacks are all there is"
-)
-_OTHER = "native stacks are all there is; for Python stacks, let faulthandler.dump_traceback_later() write them"
+_STARTED = "if it was starting, capture it again later; if it was ending, or never used Python, only native stacks can be shown"
+_OTHER = "only native stacks can be shown; for Python stacks, let faulthandler.dump_traceback_later() write them"
 
 
 class Absence(NamedTuple):
@@ -59,13 +57,13 @@ def _by_names(paths: Sequence[str]) -> List[_Reason]:
     for path in paths:
         for pattern, name in _OTHERS:
             if pattern.search(path):
-                return [(f"{path}: this is {name}, and CPython is what is read", path, _OTHER)]
+                return [(f"{path}: this is {name}, but only CPython can be read", path, _OTHER)]
     for path in paths:
         version = _version(path)
         if version is not None and version not in LAYOUTS:
             return [_unread(path, version)]
     suspect = next((path for path in paths if is_of_python(path)), None)
-    return [(f"{suspect}: no _PyRuntime in it, or the file is not here", suspect, _FILES)] if suspect else []
+    return [(f"{suspect}: it has no _PyRuntime, or the file is missing here", suspect, _FILES)] if suspect else []
 
 
 def _version(path: str) -> Optional[Tuple[int, int]]:
@@ -76,8 +74,8 @@ def _version(path: str) -> Optional[Tuple[int, int]]:
 def _unread(where: str, version: Tuple[int, int]) -> _Reason:
     """Explain that a version is not supported."""
     (first, last), said = (min(LAYOUTS), max(LAYOUTS)), "this is CPython {}.{}".format(*version)
-    bounds = "{}.{} to {}.{} are read".format(*first, *last)
-    return f"{where}: {said}, and {bounds}", where, _OLDER if version < first else _NEWER
+    bounds = "{}.{} to {}.{} can be read".format(*first, *last)
+    return f"{where}: {said}, but only {bounds}", where, _OLDER if version < first else _NEWER
 
 
 def _doubt(image: Image, candidate: Candidate) -> _Reason:

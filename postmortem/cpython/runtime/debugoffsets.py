@@ -139,7 +139,7 @@ def read(memory: Memory, address: int) -> Optional[Published]:
         said = "{}.{}".format(*version)
         newest = "{}.{}".format(*minor)
         warnings = (
-            f"CPython {said} is newer than what is known here: it is read by the offsets that it publishes, and as"
+            f"CPython {said} is newer than this version of postmortem: it is read by the offsets that it publishes, and as"
             f" {newest} where it publishes none",
         )
     return Published(version, bool(free_threaded), layout, warnings)

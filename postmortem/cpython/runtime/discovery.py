@@ -121,7 +121,9 @@ def _readings(image: Image, candidate: Candidate) -> Iterator[_Reading]:
     if candidate.version is not None and candidate.version[:2] in LAYOUTS:
         warnings: Tuple[str, ...] = ()
         if candidate.version >= (3, 13):
-            warnings = ("the interpreter's own table of offsets could not be read; those of the release were used",)
+            warnings = (
+                "the interpreter's own table of offsets could not be read; the offsets of the release were used",
+            )
         if candidate.version[:2] in FREE_THREADED:
             yield _Reading(candidate.version, FREE_THREADED[candidate.version[:2]], True, warnings, False)
         # A pair of pointers is not enough without the interpreter's own sys.hexversion.
@@ -148,9 +150,9 @@ def _checked(image: Image, address: int, reading: _Reading) -> Optional[Version]
 
 
 def _are_twins(image: Image, address: int, layout: Layout) -> bool:
-    """Return whether this layout has the pair of equal pointers where the scan found it.
+    """Return whether this layout has the pair of equal pointers (first and main interpreter) where the scan found it.
 
-    Releases place it 8 bytes apart from each other.
+    Its offset differs between releases, by as little as 8 bytes.
     """
     try:
         return image.u64(address + layout.rt_interpreters_head) == image.u64(address + layout.rt_interpreters_main)

@@ -112,7 +112,7 @@ class Layout:
     dk_log2: bool = True  # PyDictKeysObject stores logarithms of its sizes; before 3.11 the number of slots
     func_code: int = 48
     func_qualname: int = 40
-    # objects whose offsets never changed; published ones override them
+    # objects: offsets in builds with a GIL, the same since 3.8 unless noted; published ones override them
     ob_extra: int = 0  # added to the offset of every object field: 16 in free-threaded builds
     ob_type: int = OB_TYPE
     ob_size: int = OB_SIZE

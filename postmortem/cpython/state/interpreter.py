@@ -36,8 +36,8 @@ class GilState:
     def word_is_wait(self, word: int) -> bool:
         """Return whether a futex wait on this word is a wait for the GIL.
 
-        The struct contains all its words: the condition, its mutex, and the pair for a forced switch (the thread has
-        released the GIL and will re-acquire it).
+        The struct contains the words of the condition, its mutex, and the pair for a forced switch (the thread has
+        released the GIL and will re-acquire it); on musl, waiters sleep on the words ``elsewhere``, too.
         """
         return self.address + L.GIL_COND <= word < self.address + L.GIL_SIZE or word in self.elsewhere
 
@@ -295,7 +295,9 @@ def gil_address(memory: Memory, runtime: Runtime, interpreter: int) -> Optional[
         return runtime.address + layout.rt_gil
     address = memory.u64(interpreter + layout.is_gil)
     if not address:
-        raise Fault(interpreter + layout.is_gil, 8, "not made yet, or gone: the interpreter is starting or ending")
+        raise Fault(
+            interpreter + layout.is_gil, 8, "not created yet, or already gone: the interpreter is starting or ending"
+        )
     if layout.gil_enabled >= 0 and not memory.u32(address + layout.gil_enabled):
         return None
     return address + layout.gil_start

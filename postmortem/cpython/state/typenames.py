@@ -1,6 +1,6 @@
 """Names of types whose ``tp_name`` is lost.
 
-``tp_name`` of a type that C declares points into its file's read-only data, which cores omit, and the file may have
+``tp_name`` of a type declared in C points into read-only data of its file. Cores omit that data, and the file may have
 been upgraded or deleted since. The type objects are in the core, and the interpreter's own modules refer to them, or to
 an instance, under known names.
 

@@ -328,7 +328,7 @@ class Values:
 
 
 class _Reading:
-    """State of a description: levels left, enclosing containers, and the items that may still be read: one a character."""
+    """State of a description: levels left, enclosing containers, and items left (one per character of the limit)."""
 
     __slots__ = ("_left", "above", "depth", "limit")
 

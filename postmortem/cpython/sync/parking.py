@@ -1,8 +1,8 @@
 """The parking lot: waits for a one-byte lock, ``PyMutex`` or ``PyEvent`` (3.13+).
 
-A waiter sleeps on a semaphore of its own, in an entry on its stack; the entry holds the awaited address and is read
-without any symbol. It is accepted if its semaphore has one waiter and its list links back to it (other structures, such
-as the garbage collector's, have the same links).
+A waiter has an entry on its stack, with the semaphore on which it sleeps and the address of the awaited lock. The
+futex word leads to the entry, without any symbol. It is accepted if its semaphore has one waiter and its list links back
+to it (other structures, such as the garbage collector's, have the same links).
 
 Sources:
 - Python/parking_lot.c: struct wait_entry (park_arg, addr, sema, node, is_unparking).

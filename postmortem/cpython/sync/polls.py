@@ -1,8 +1,8 @@
-"""Waits by polling: attempts with sleeps in between, and the file that they are about.
+"""Waits for file locks by polling: attempts with sleeps in between, and the file that they are about.
 
-- An attempt to lock a file leaves no trace in the kernel: the call returns at once. But the sleeping function names the
-  call, itself or in a function or method that it names; and it has the file as a path in a variable or as an open
-  descriptor.
+- An attempt to lock a file leaves no trace in the kernel: the call returns at once. So the
+  code of the sleeping function is searched: it names the call, or a function or method that names it. The file is a
+  path in one of its variables, or an open descriptor.
 - SQLite sleeps inside its own call (busy_timeout: sqliteDefaultBusyCallback in main.c).
 """
 

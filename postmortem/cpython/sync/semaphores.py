@@ -8,7 +8,7 @@ SemLockObject, after the object's header (Modules/_multiprocessing/semaphore.c o
 - ``int maxvalue``, ``int kind``.
 - ``char *name``: present until the semaphore's file is unlinked; start methods other than fork need it.
 
-The semaphore itself starts a file of its own in /dev/shm (sem_open(3)):
+The semaphore itself lies at the beginning of a file of its own in /dev/shm (sem_open(3)):
 - glibc 2.21 and later (sysdeps/nptl/internaltypes.h, struct new_sem): the value is the low half of the first 64 bits,
   the number of waiters the high half.
 - musl: the same, but for the encoding of the value with waiters (``libc.musl.semaphore_value``).

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ..recorded.raw import Raw
 
 
+
 def from_core(path: Path, how: How = How(), *, owner: Optional[int] = None, tool_version: str = "") -> Evidence:  # noqa: B008 - a tuple
     """Return the evidence of a single core file.
 
@@ -162,7 +163,9 @@ def open_to_read(path: Path, files: Files, *, descriptor: Optional[int] = None) 
 
 def _of_another_machine(path: Path, machine: str, how: str) -> NotACore:
     return NotACore(
-        f"{{path}} is a core of {machine}: only {' and '.join(READ)} are read", f"{how} shows its native stacks", path
+        f"{{path}} is a core of {machine}: only {' and '.join(READ)} can be read",
+        f"{how} shows its native stacks",
+        path,
     )
 
 
@@ -178,7 +181,7 @@ class Opened(NamedTuple):
     files: Files
     program: Optional[Path]
     gaps: List[Gap]
-    crashed: bool = False  # a single core: a fatal signal was not sent to obtain this core
+    crashed: bool = False  # a single core, which no capture asked for: its fatal signal is a crash
 
     @property
     def path(self) -> Path:
@@ -262,7 +265,7 @@ def _refuse_endless(opened: Opened, sysroot: Path) -> None:
     found = endless(opened.core, opened.program, sysroot)
     if found is not None:
         raise ToolFailed(
-            "{path}, named as debug information, is no regular file: gdb would wait for it", "remove it", found
+            "{path}, named as debug information, is not a regular file: gdb would wait for it", "remove it", found
         )
 
 

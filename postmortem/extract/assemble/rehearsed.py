@@ -28,7 +28,7 @@ class ReadProcess:
         return [located(file, self._directory) for file in self._reading.files]
 
     def finish(self) -> None:
-        """Complete the process as evidence, reading what that needs."""
+        """Complete the process as evidence, and drop it: all that counts is which pages were read for it."""
         process_of(self._reading, {})
 
 

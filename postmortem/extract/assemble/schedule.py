@@ -15,7 +15,7 @@ from typing import Dict, Hashable, List, Mapping, Optional
 from ..recorded.raw import Raw, last_call
 from .how import GDB_DEADLINE_S
 
-#: Seconds; on a busy machine gdb would be killed before it finishes: it takes 0.2 s on an idle one.
+#: Seconds below which no gdb is started: it takes 0.2 s on an idle machine, more on a busy one, and would be killed.
 _SHORTEST_GDB_S = 1.0
 #: Share of the remaining time for one process's gdb while others wait.
 _SHARE = 0.5

@@ -41,8 +41,8 @@ class Claim(NamedTuple):
     value: Optional[int]
     taken: int  # acquisitions minus releases
     holder: Optional[Ownership] = None  # the process's thread that holds it
-    #: Functions that wait for it and will give it back. None: a waiting function does not give it back itself, so it
-    #: may be a signal.
+    #: Functions that wait to take it and will give it back. None: a function waits for it that will not, so it may be a
+    #: signal.
     lent: Optional[Tuple[PythonFrame, ...]] = ()
 
 
@@ -50,7 +50,7 @@ class SemaphoreHoldings(NamedTuple):
     """Holders of semaphores, by handle."""
 
     owners: Mapping[int, Optional[Ownership]]  # None: the thread that took it has ended
-    held: Sequence[Ownership]  # everything that a frame accounts for
+    held: Sequence[Ownership]  # those whose acquisition was found in a frame of the holder
     lent: Mapping[int, Optional[Tuple[PythonFrame, ...]]]  # as in Claim
 
 

@@ -17,7 +17,7 @@ from .workers import WorkerBook
 class SharedWork:
     """One process's semaphores and process pools.
 
-    ``futex``, ``told`` and ``note`` collect while threads are read.
+    While threads are read, ``futex``, ``told`` and ``note`` are called for each; the others then return results.
     """
 
     def __init__(self, context: PythonContext) -> None:
@@ -32,7 +32,7 @@ class SharedWork:
         return self.semaphores.wait(word, tid, frames) or self._workers.wait(tid, frames)
 
     def told(self, wait: Wait, frames: Sequence[Frame]) -> Wait:
-        """Return a wait with the child that it joins."""
+        """Return the wait, completed by the child process that the thread joins, if it joins one."""
         return self._workers.joined(wait, frames)
 
     def note(self, wait: Optional[Wait], frames: Sequence[Frame]) -> None:
@@ -60,7 +60,7 @@ def trace_of(
     shared: Optional[SemaphoreBook],
     holdings: Optional[SemaphoreHoldings],
 ) -> Trace:
-    """Return the facts that complete the evidence of other processes.
+    """Return what is known here about other processes: ``forks`` and ``sharing`` complete their evidence with it.
 
     ``locks``: by resource id.
     """

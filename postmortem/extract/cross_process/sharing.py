@@ -6,8 +6,8 @@ A multiprocessing lock is taken and released by the same process, which counts t
 - A lock's semaphore is 0: the process with a count above 0 holds it; if there is none, its holder has ended.
 - Any other semaphore can be released by exactly the processes that map its file: the file is unlinked or has a name
   known only to the program.
-- A semaphore is 0, no live process has counted an acquisition, and all waiting functions would release it themselves: it was
-  taken by a process that has ended, or never had a permit.
+- A semaphore is 0, no live process has counted an acquisition, and every function that waits for it would also release it
+  (it guards something, and is no signal): it was taken by a process that has ended, or never had a permit.
 """
 
 from __future__ import annotations

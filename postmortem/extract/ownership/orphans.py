@@ -20,7 +20,7 @@ from ..sourcecode.callsites import CallSite, calls_before, dotted
 from .acquires import Acquires
 
 _MOST_PLACES = 8
-#: Decorators that turn a generator into a context manager; those are found through `with` slots.
+#: Decorators that turn a generator into a context manager: what it keeps locked is found by the `with` that uses it.
 _MANAGERS = (("contextmanager",), ("asynccontextmanager",))
 
 

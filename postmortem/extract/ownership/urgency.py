@@ -1,4 +1,4 @@
-"""Waits that hold up others; for the rest, such as an idle worker's, the possible wakers need not be known."""
+"""Waits that hold up others. Unknown wakers are a gap only for these, not for the wait of an idle worker, say."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ _KINDS = (
 _MOST_STEPS = 40
 #: Agents named in the conclusion.
 _TOLD = 2
-#: Walks that share one pass over memory; a limit on those left unfinished when time is up.
+#: Walks that share one pass over memory. Limited, since all of them are unfinished when time is up during the pass.
 _TOGETHER = 32
 #: Bytes; larger processes are first searched near known objects.
 _LARGE = 32 << 20

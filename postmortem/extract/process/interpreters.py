@@ -1,4 +1,4 @@
-"""Interpreters as evidence, with the window's counts of the main one."""
+"""Interpreters as evidence; the main one with the hand-offs of its GIL and the collections during the window."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from ...evidence import Gap, Local, ThreadException
 from ...memory import Fault
 from ...redaction.secrets import MASK, is_secret
 
-#: Limits per frame and per process; seconds, for cores with large or damaged containers.
+#: Most variables per frame and per process; most seconds per process, for cores with large or damaged containers.
 PER_FRAME, PER_PROCESS, SECONDS = 50, 50_000, 20.0
 #: Types of globals that say nothing about a module's state; a module's frame has its globals as locals.
 _FURNITURE = ("module", "type", "function", "builtin_function_or_method")

@@ -51,7 +51,7 @@ def _is_fd(name: str) -> bool:
 def _rights(value: Any) -> Any:
     """Return the rights, or None for invalid ones.
 
-    A missing field allows reading with our own rights; an invalid one does not.
+    Without the field, files of the process are read with our own rights; with an invalid one (None) they are not.
     """
     found = _IDS(value)
     return None if found is MISSING else found

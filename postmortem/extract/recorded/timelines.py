@@ -74,7 +74,7 @@ def _seen(row: Any, is_gil: Callable[[int], Optional[bool]]) -> Optional[Tuple[f
 def _stretches(events: List[Tuple[float, int, Optional[Doing]]], seconds: float) -> Tuple[Stretch, ...]:
     """Return the stretches between events.
 
-    Holding the GIL precedes what ``/proc`` shows, which may be older.
+    While a thread holds the GIL, that is its state, whatever the last look at ``/proc`` showed: it may be older.
     """
     found: List[Stretch] = []
     base: Doing = "unknown"

@@ -183,7 +183,7 @@ def _read_track(events: List[Dict[str, Any]], rate: float, left: int) -> Tuple[O
 
 
 def _shortened(frames: Tuple[PythonFrame, ...]) -> Tuple[Tuple[PythonFrame, ...], Optional[LeftOut]]:
-    """Return a deep stack without its middle: forty of a recursion would be megabytes of equal lines."""
+    """Return a deep stack without its middle: forty stacks of a recursion would be megabytes of equal lines."""
     left = len(frames) - _INNER - _OUTER
     return (frames, None) if left <= 0 else ((*frames[:_INNER], *frames[-_OUTER:]), LeftOut(_INNER, left))
 

@@ -1,4 +1,4 @@
-"""Method calls of a function that ran before a place, and those still to run, from syntax.
+"""Calls in a function that ran before the current line, and those still to run, from its syntax.
 
 Nothing is evaluated. Calls are ordered by line, and by column where known (``Span``, 3.11+). A `finally` or `except`
 around the line is still to run.
@@ -40,7 +40,7 @@ class Span(NamedTuple):
     end: Tuple[int, int]
 
     def is_behind(self, other: Span) -> bool:
-        """Return whether the other expression, or part of this one, is complete when this one is evaluated."""
+        """Return whether the other expression is evaluated before this one: it ends before this one, or is part of it."""
         return other.end <= self.start or (self.start <= other.start and other.end <= self.end and other != self)
 
 

@@ -19,7 +19,8 @@ class Sources(NamedTuple):
 
     lines: Dict[str, Dict[int, str]]  # file → line → text
     loops: Dict[str, Dict[int, Tuple[int, ...]]]  # file → line → lines of the enclosing loops, innermost first
-    #: Main threads of processes of one program: file → line → lines of the conditions that it depends on.
+    #: For processes of one program, where their main threads are: file → line → lines of the conditions that decide
+    #: whether it is reached.
     branches: Dict[str, Dict[int, Tuple[int, ...]]]
     gaps: List[Gap]  # files that exist and were not read
 

@@ -1,7 +1,7 @@
 """Places in a program's sources that send a signal which stops a process.
 
-The kernel does not record a signal's sender, so these are the best evidence. Searched are the files on the stacks, the
-main program and the modules it imported: a supervisor made of greenlets is on no stack.
+The kernel does not record a signal's sender, so these are the best evidence. Searched are the files on the stacks, and
+the main program with the modules that it imported: a supervisor made of greenlets is on no stack.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class TasksRead(NamedTuple):
     tasks: Tuple[Task, ...]
     states: Mapping[str, TaskState]  # asyncio's tasks, by id
     frames: Sequence[Frame]  # of all coroutines, one for each code object
-    suspended: Sequence[Tuple[int, Sequence[Frame]]]  # (thread, coroutine that waits on its event loop)
+    suspended: Sequence[Tuple[int, Sequence[Frame]]]  # (tid of a loop's thread, frames of a suspended task)
     runners: Mapping[int, FutureFacts]  # concurrent.futures.Future → agents that could complete it
     awaits: Awaits
 

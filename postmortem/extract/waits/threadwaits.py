@@ -74,7 +74,7 @@ def in_core(
     - the code that made it (``memory``)
     - else ``/proc`` before the stop (``before``)
 
-    Raises Untold if neither says it.
+    If neither says it, the call is returned as restart_syscall (see ``is_known``). Raises Untold on aarch64.
     """
     if is_aarch64(regs) and memory is not None:
         return _in_core_of_aarch64(regs, before, memory)

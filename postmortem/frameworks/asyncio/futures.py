@@ -147,7 +147,7 @@ class Futures:
         if not found or self._objects.type_name(found) == "NoneType":
             return 0
         if self.kind(found) is None:
-            raise NotThat("it waits for what is no future")
+            raise NotThat("it waits for something that is not a future")
         return found
 
     def name(self, task: int) -> Optional[str]:

@@ -50,7 +50,7 @@ class Tables:
     def _written(self, value: str) -> object:
         """Return a string as written in the table.
 
-        Of ``Task-1``, ``Task-2``, … all but the first are [number of ``Task-``, suffix].
+        Of ``Task-1``, ``Task-2``, … the first is written whole, the others as [number of the string ``Task-``, suffix].
         """
         found = _NUMBERED.match(value)
         if found is None:

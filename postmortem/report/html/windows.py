@@ -31,7 +31,7 @@ def samples(evidence: Evidence, number: Dict[Agent, int], tables: Tables) -> Dic
 
 
 def timelines(evidence: Evidence, number: Dict[Agent, int], tables: Tables) -> Dict[str, int]:
-    """Return agent → number of a string such as ``b500w20h3``: its activities in order, with milliseconds each."""
+    """Return agent → index in ``tables.strings`` of its activities in order, with milliseconds each: ``b500w20h3``."""
     lanes = {}
     for process, thread in _threads(evidence):
         at = number.get(Agent(process.pid, thread.tid))

@@ -24,7 +24,7 @@ _LONGEST = 4000  # characters of a message
 
 
 def render(evidence: Evidence, diagnosis: Diagnosis) -> str:
-    """Render one command per line; without a finding, one that states so, at no line."""
+    """Render one command per line; without a finding, a single one that says so and names no line of code."""
     return "".join(f"{line}\n" for line in _annotations(evidence, diagnosis))
 
 

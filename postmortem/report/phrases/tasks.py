@@ -20,7 +20,7 @@ class Waits:
         self._resources: Dict[str, Resource] = {resource.id: resource for resource in process.resources}
 
     def of(self, tasks: Sequence[Task]) -> str:
-        """Return what tasks with the same stack wait for, its holder, and the locks they hold; "" if nothing is known."""
+        """Return what tasks with the same stack wait for, who holds that, and the locks they hold; "" if nothing is known."""
         tasks = tasks[:_COMPARED]
         said = {self._awaits(task) for task in tasks}
         parts = [said.pop() if len(said) == 1 else _several(tasks)]

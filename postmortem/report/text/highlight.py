@@ -16,7 +16,7 @@ _CONTEXT = 1  # lines before and after, if available
 def source_lines(evidence: Evidence, file: str, line: Optional[int], known: Optional[str]) -> List[Tuple[int, str]]:
     """Return (line number, text) of a place and its neighbours.
 
-    ``known`` is the text of the line itself, for evidence without it.
+    ``known``: the text of the line itself, used if the evidence lacks it.
     """
     if line is None:
         return []

@@ -146,7 +146,7 @@ def _summary(page: Page, process: Process, term: labels.Glossary) -> None:
         page.text(f"{subject} {labels.doing(process.threads[0], process, term)}.")
         return
     page.text(f"{subject} has {labels.plural(len(process.threads), 'thread')}:")
-    known = labels.Glossary(labels.TERMS)  # they are explained where the threads are shown
+    known = labels.Glossary(labels.TERMS)  # none is explained here, but where the threads are shown
     doings = Counter(labels.doing(thread, process, known) for thread in process.threads)
     for text, number in doings.most_common(_DOINGS):
         page.text(text, 2, first=f"{number:>4} × ")

@@ -94,7 +94,7 @@ def test_where_the_journal_is(pipeline: FakePipeline, capsys: pytest.CaptureFixt
     assert pipeline.asked[0][1]["where"] == Where(Path("/j"), "-2h")
     assert commands.main(["analyze", "--since", "-2h", "thrash"]) == 2
     assert capsys.readouterr().err.endswith(
-        "--since is about cores in the journal, and no target is; coredumpctl:last, say\n"
+        "--since is for cores in the journal, but no target is one; use coredumpctl:last, for example\n"
     )
 
 

@@ -199,7 +199,7 @@ def test_a_command_line_that_the_journal_kept_is_masked(fake: FakeJournal, tmp_p
 def test_a_core_that_was_never_kept(fake: FakeJournal) -> None:
     """Storage=none: which setting, before it crashes again."""
     fake.lists(crashed(7))
-    with pytest.raises(CoreGone, match="systemd kept nothing of the core of PID 7") as raised, coredumpctl.opened(
+    with pytest.raises(CoreGone, match="systemd did not keep the core of PID 7") as raised, coredumpctl.opened(
         "7", Where()
     ):
         pass
@@ -223,7 +223,7 @@ def test_a_path_that_is_no_file(fake: FakeJournal, tmp_path: Path) -> None:
     """Anybody may write such an entry: a FIFO is not opened, which would wait for ever."""
     os.mkfifo(str(tmp_path / "fifo"))
     fake.lists(crashed(7, COREDUMP_FILENAME=str(tmp_path / "fifo")))
-    with pytest.raises(NotACore, match="which is no regular file"), coredumpctl.opened("7", Where()):
+    with pytest.raises(NotACore, match="which is not a regular file"), coredumpctl.opened("7", Where()):
         pass
 
 
@@ -267,10 +267,15 @@ def test_the_machine_s_own_root_is_no_container(fake: FakeJournal, core: Path) -
 @pytest.mark.parametrize(
     ("said", "status", "error", "sentence"),
     [
-        ("Failed to parse timestamp: soon", 1, UsageError, "--since 'soon' is no time"),
-        ("Failed to add match 'X': Invalid argument", 1, UsageError, "the match is none"),
-        ("No journal files were opened due to insufficient permissions.", 0, PermissionRefused, "may not be read"),
-        ("Failed to open /x: Permission denied", 1, PermissionRefused, "may not be read"),
+        ("Failed to parse timestamp: soon", 1, UsageError, "--since 'soon' is not a time"),
+        ("Failed to add match 'X': Invalid argument", 1, UsageError, "does not understand this match"),
+        (
+            "No journal files were opened due to insufficient permissions.",
+            0,
+            PermissionRefused,
+            "may not read the journal",
+        ),
+        ("Failed to open /x: Permission denied", 1, PermissionRefused, "may not read the journal"),
         ("Failed to mmap journal: \x1b[2J", 1, ToolFailed, "journalctl says: Failed to mmap"),
         ("", 1, ToolFailed, "no reason given"),
         ("No journal files were found.", 0, TargetNotFound, "the journal has no core"),
@@ -298,7 +303,7 @@ def test_nothing_matches(fake: FakeJournal) -> None:
     with pytest.raises(TargetNotFound) as raised:
         pids("ruby")
     assert raised.value.sentence() == (
-        "the journal has no core of 'ruby'; the newest there are: PID 9 (python3, SIGSEGV), PID 8 (python3, SIGSEGV), "
+        "the journal has no core of 'ruby'; the newest: PID 9 (python3, SIGSEGV), PID 8 (python3, SIGSEGV), "
         "PID 7 (python3, SIGSEGV) and 6 more; `coredumpctl list` shows all"
     )
     fake.fails("Hint: You are currently not seeing messages from other users and the system.", 0)
@@ -345,6 +350,6 @@ def test_a_length_that_is_a_lie(fake: FakeJournal) -> None:
 def test_options_that_no_target_heeds() -> None:
     """--since and -D are about the journal."""
     for since, directory, option in (("-1h", None, "--since"), (None, Path("/var"), "-D")):
-        with pytest.raises(UsageError, match=f"{option} is about cores in the journal"):
+        with pytest.raises(UsageError, match=f"{option} is for cores in the journal"):
             journal.where(["core.1"], since, directory)
     assert journal.where(["core.1", "coredumpctl:last"], "-1h", None) == Where(None, "-1h")

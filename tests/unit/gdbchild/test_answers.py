@@ -23,7 +23,7 @@ def texts(lines: Any) -> List[str]:
 
 
 def test_who_holds_a_lock() -> None:
-    """A thread, by what is known of it, and where it took it; nobody that is known; a thread that is gone; another process.
+    """A thread, by what is known of it, and where it took it; nobody that is known; a thread that has ended; another process.
     What is of the kernel, of tasks, or a GIL that nobody wants, is no lock here."""
     frame = PythonFrame("/srv/a.py", 5, "f")
     process = Process(
@@ -46,13 +46,11 @@ def test_who_holds_a_lock() -> None:
     assert shown == [
         ["Lock a", "lock", "7", "with", "8", "f at /srv/a.py:5"],
         ["Lock b", "lock", "unknown", "-", "7"],
-        ["RLock c", "rlock", "a thread that is gone", "record", "none"],
+        ["RLock c", "rlock", "a thread that has ended", "record", "none"],
         ["semaphore d", "shared-semaphore", "process 2", "code", "none"],
         ["thread x", "thread", "8", "join", "7"],
     ]
-    assert texts(locks.listed(subject(Process(1)), ASKED)) == [
-        "No thread holds a lock that is known, or waits for one."
-    ]
+    assert texts(locks.listed(subject(Process(1)), ASKED)) == ["No thread holds or waits for a known lock."]
 
 
 def test_what_tasks_await() -> None:
@@ -89,7 +87,7 @@ def test_long_stacks_are_counted() -> None:
     lines = [("", str(number)) for number in range(200)]
     shown = texts(show.stack(lines, None, 1000))
     assert shown[:60] == [str(number) for number in range(60)]
-    assert shown[60:62] == ["      … 920 frames are not shown", "180"]
+    assert shown[60:62] == ["      … 920 frames not shown", "180"]
     recursion = Recursion([None, None], 50, 3, False)  # type: ignore[list-item]
     shown = texts(show.stack([("", str(number)) for number in range(106)], recursion, 106))
     assert shown == [

@@ -88,7 +88,7 @@ def test_what_is_no_core(child: Child, tmp_path: Path) -> None:
 def test_questions_that_are_none(child: Child, file: Path) -> None:
     """A command of another version, and arguments that a command does not have."""
     child.say({"core": str(file), "exe": None, "sysroot": None, "pid": 0})
-    assert child.ask("pm-new") == ["gdb's scripts and postmortem are of different versions: install both anew"]
+    assert child.ask("pm-new") == ["gdb's scripts and postmortem are of different versions: reinstall both"]
     assert child.ask("pm-bt", "--all") == ["Usage: pm-bt [--native] [all | TID]"]
     assert child.ask("pm-tasks", "a", "b") == ["Usage: pm-tasks [NAME]"]
     assert child.ask("pm-objects", "-1") == ["Usage: pm-objects [COUNT]"]
@@ -98,7 +98,7 @@ def test_a_live_process_that_makes_no_sense(child: Child) -> None:
     """What gdb tells of it is not what a gdb tells."""
     child.say({"core": None, "pid": 7, "exe": None, "sysroot": None, "registers": [], "mappings": [[1]], "auxv": []})
     (said,) = child.ask("pm-threads")
-    assert "what gdb says of the process makes no sense" in said
+    assert "gdb's answer about the process makes no sense" in said
     assert "a defect" not in said
 
 

@@ -443,4 +443,4 @@ def test_a_gdb_that_cannot_be_killed_is_left_behind(gdb: Make, core: Path, tmp_p
     assert done.returncode == 0, done.stderr
     stacks, *gaps = done.stdout.splitlines()
     assert stacks == "[7]"
-    assert any("left behind" in gap and "copy the core" in gap for gap in gaps), done.stdout
+    assert any("abandoned" in gap and "copy the core" in gap for gap in gaps), done.stdout

@@ -47,7 +47,7 @@ def test_the_journal_outlives_its_writer(tmp_path: Path) -> None:
         journal.pytest_runtest_logfinish()
         journal.pytest_runtest_logfinish()
         said = junit.rescue(stream.fileno(), tmp_path / "made" / "r.xml", hang())
-    assert "3 finished before it" in said
+    assert "has it and 3 that finished before it" in said
     (suite,) = ElementTree.parse(tmp_path / "made" / "r.xml").getroot()
     assert [case.get("name") for case in suite] == ["one", "two\nlines", "three", "test_c[1]"]
     assert [suite.get(key) for key in ("name", "tests", "failures", "errors", "skipped")] == [

@@ -1,4 +1,4 @@
-"""Tasks that share results through futures set by callbacks of other tasks, such as caches; and cycles of such tasks."""
+"""Cycles of tasks that await each other's results through futures which callbacks set, as in caches of running calls."""
 
 from __future__ import annotations
 

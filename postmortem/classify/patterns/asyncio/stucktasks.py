@@ -22,7 +22,7 @@ class StuckTask(NamedTuple):
 
 
 def stuck_tasks(view: View, process: Process) -> Iterator[StuckTask]:
-    """Yield tasks at the ends of chains: stuck on an asyncio object rather than on a known holder or runner."""
+    """Yield the stuck tasks at the ends of chains: they await an asyncio object that no known agent holds or serves."""
     graph = view.graph
     for task in process.tasks:
         agent = Agent(process.pid, task=task.id)
@@ -65,7 +65,7 @@ def apart(view: View, several: List[StuckTask]) -> List[StuckTask]:
 def alike(several: List[StuckTask], view: View) -> bool:
     """Return whether all tasks have the same stack, and wait for objects whose wakers are not all known.
 
-    Such tasks may as well queue for one thing: nothing shows that each is the waker of another.
+    Such tasks may all be queueing for one thing: nothing shows that one of them is to wake another.
     """
     resources = [view.graph.places.resource(t.agent.pid, t.edge.resource) for t in several]
     known = all(resource is not None and resource.closed for resource in resources)

@@ -42,8 +42,8 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/sys.html#sys.setrecursionlimit",),
 )  # fmt: skip
 
-#: Least number of turns on the stack in every sample. Recursive descent through documents measures 0-10, walks of trees at times
-#: the depth of the tree; endless recursion has hundreds.
+#: Turns on the stack in every sample: from STAYS on the match is likely, from MAY_STAY on possible. Recursive descent through
+#: documents measures 0-10, a walk of a tree at times the depth of the tree; endless recursion has hundreds.
 STAYS, MAY_STAY = 40, 8
 #: Least number of turns at the moment of capture; fewer are not deep.
 DEEP = 12

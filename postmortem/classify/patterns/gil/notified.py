@@ -9,7 +9,7 @@ from ....findings import Template, Text
 from ...facts.knowledge import own_frame
 from ...facts.view import View
 
-#: Least number of threads: two that alternate wake each other, neither in vain.
+#: Least number of threads: of two that take turns, each wakes the other, which is the right one.
 _MANY = 3
 _NOTIFIES = 3
 

@@ -110,8 +110,8 @@ def _inside_step(thread: Thread) -> bool:
 def _stable(view: View, thread: Thread) -> Tuple[Optional[PythonFrame], float]:
     """Return the function that the thread stays in, and its share of the samples; (None, 0.0) if there is none.
 
-    It is the innermost function of the program on the stack at the same depth in (nearly) every sample, preferably one
-    seen inside a loop, if the source is known: the functions called by that loop are not where the thread is kept.
+    It is the innermost function of the program that is on the stack, at the same depth, in (nearly) every sample. If the
+    source is known, one seen inside a loop is preferred: that loop keeps the thread, not what it calls.
     """
     seen: Counter[Tuple[int, str, str]] = Counter()
     example: dict[Tuple[int, str, str], PythonFrame] = {}

@@ -44,7 +44,7 @@ PATTERN = Pattern(
 
 #: Least share of a thread's samples inside an import.
 MIN_SHARE = 0.6
-#: Number of modules seen at work in the samples.
+#: Number of modules seen at work in the samples: from MIN_MODULES on the match is likely, from FEW_MODULES on possible.
 MIN_MODULES, FEW_MODULES = 4, 2
 _MACHINERY = ("<frozen importlib", "importlib/_bootstrap", "importlib/__init__.py", "<frozen zipimport>")
 

@@ -106,14 +106,13 @@ def _judge(view: View, waiter: Waiter) -> Answer:
         for agent in view.graph.behind(frozenset((waiter.agent, Agent(process.pid))))
         if agent.tid == agent.pid
     }
-    holders = [
-        h for h in holders if h.pid not in beside
-    ]  # a process whose main thread waits for this one is no root, whatever its other threads do
+    # a process whose main thread waits for this one is not the cause, whatever its other threads do
+    holders = [h for h in holders if h.pid not in beside]
     works = any(h is not process and any(view.moves(t) or not view.rests(t) for t in h.threads) for h in holders)
-    # a polling thread whose own process holds the lock, and otherwise works or has no other thread,
-    # may itself hold it while it sleeps
-    beside_him = [t for t in process.threads if t is not waiter.thread and t.python]
-    holds = asks is not None and lock.owner_pid == process.pid and (not beside_him or any(map(view.moves, beside_him)))
+    # if its own process holds the lock, and the other threads work or there are none, the polling thread may hold it
+    # itself while it sleeps
+    others = [t for t in process.threads if t is not waiter.thread and t.python]
+    holds = asks is not None and lock.owner_pid == process.pid and (not others or any(map(view.moves, others)))
     sure = frame is not None and view.matters(process, waiter.thread) and not works and not holds
     elsewhere = owner is not None and owner is not process and owner.pid not in beside and not _sleeps(view, owner)
     root = owner.pid if owner is not None and elsewhere else -1

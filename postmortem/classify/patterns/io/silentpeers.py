@@ -32,7 +32,7 @@ _HANDLED = Template("a signal handler of one of them may send something")
 
 
 class Side(NamedTuple):
-    """A waiter that reads what only the processes ``others`` could write."""
+    """A waiter that reads, and the processes that alone could write what it waits for."""
 
     waiter: Waiter
     others: Tuple[int, ...]  # pids
@@ -47,14 +47,14 @@ def circles(view: View) -> List[Tuple[Side, ...]]:
         if stuck:
             sides[process.pid] = stuck
     needs = {pid: frozenset(other for side in several for other in side.others) for pid, several in sides.items()}
-    told: Set[FrozenSet[int]] = set()
+    known: Set[FrozenSet[int]] = set()
     groups = []
     for pid in sides:
         group = _reached(pid, needs)
-        if group is None or pid not in group or group in told:
+        if group is None or pid not in group or group in known:
             continue
         if all(member in sides and _reached(member, needs) == group for member in group):
-            told.add(group)
+            known.add(group)
             members = tuple(side for member in sorted(group) for side in sides[member])
             if not any(_wants_the_end(view, side) for side in members):
                 groups.append(members)

@@ -73,9 +73,8 @@ def match(view: View) -> Iterator[Answer]:
             if stdin is None:
                 continue
             senders = {other.pid for other in holders(view, stdin) if other.pid in view.by_pid}
-            waits = stdin.kind == "terminal" and behind(
-                view, process
-            )  # a process that waits for this one does not answer it
+            # a process that waits for this one does not answer it
+            waits = stdin.kind == "terminal" and behind(view, process)
             sends = bool(senders & {process.pid, *ancestors(view, process)}) and not waits
             asked = sends and _asks(view, waiter, own_frame(waiter.frames))
             if sends and not (

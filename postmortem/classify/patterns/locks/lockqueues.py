@@ -18,7 +18,7 @@ class LockQueue(NamedTuple):
     holder: Optional[Thread]
     held: Optional[HeldLock]
     average: float  # average number of waiters over the window
-    moved: int  # number of waiters that moved
+    moved: int  # number of waiters that were elsewhere at times, so had got the lock
 
     @property
     def under(self) -> Optional[PythonFrame]:

@@ -151,7 +151,7 @@ def _ends(thread: Thread) -> bool:
 
 
 def _opens(view: View, agent: Agent) -> bool:
-    """Return whether an agent waits, through others, for a wait with a timeout."""
+    """Return whether a wait further along an agent's chain has a timeout, so that its own may end as well."""
     return any(edge.endless is False for edge in view.graph.chain(agent).edges[1:])
 
 

@@ -42,9 +42,10 @@ PATTERN = Pattern(
     references=("https://docs.python.org/3/library/gc.html",),
 )  # fmt: skip
 
-#: Shares of the observations during the window. Programs that allocate much, with the usual thresholds, measure 0-0.1; one
-#: collection each second over a large heap 0.04-0.07; a threshold of 1 0.33-0.44; gc.collect() for each item 0.79-0.98; a batch
-#: that builds graphs of millions of objects, which needs no change, 0.53, with one full collection among a hundred.
+#: Shares of the observations during the window: from MIN_SHARE on a match is possible, from SURE_SHARE on likely if too many
+#: collections are full, from ALL on likely. Measured: 0-0.1 in programs that allocate much, with the usual thresholds; 0.04-0.07
+#: with one collection each second over a large heap; 0.33-0.44 with a threshold of 1; 0.79-0.98 with gc.collect() for each item;
+#: 0.53 in a batch that builds graphs of millions of objects: one collection in a hundred is full, and nothing has to change.
 MIN_SHARE, SURE_SHARE, ALL = 0.3, 0.5, 0.75
 #: Least share of full collections; with the interpreter's thresholds it is one in a hundred.
 FULL_SHARE = 0.1

@@ -43,7 +43,8 @@ PATTERN = Pattern(
     ),
 )  # fmt: skip
 
-#: Number of items; and growth in items per second, and as a share of the items: a queue of thousands that gains a few is steady.
+#: Least number of items, and that of a queue whose growth is unknown; then least growth in items per second, and as a share
+#: of the items: a queue of thousands that gains a few is steady.
 MANY, HUGE = 200, 5000
 MIN_GROWTH, GROWTH_SHARE = 20, 0.01
 _BARE = ("collections.deque", "list")

@@ -48,7 +48,8 @@ class Rank(NamedTuple):
 def jobs_of(view: View) -> Iterator[List[Process]]:
     """Yield groups of processes that do the same work.
 
-    They run the same program, or were made by multiprocessing for one function, which its parent may run as well.
+    They run the same program, or multiprocessing started them for one function. A program's key has two parts, a
+    function's three: processes of a program that run the function, such as the parent, belong to its group as well.
     """
     groups: Dict[Tuple[object, ...], List[Process]] = {}
     for process in view.pythons:

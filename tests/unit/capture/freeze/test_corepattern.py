@@ -100,7 +100,7 @@ def test_an_absolute_pattern_with_the_number_in_a_folder(tmp_path: Path, monkeyp
         ("|/usr/lib/systemd/systemd-coredump %P %u", "hands cores to /usr/lib/systemd/systemd-coredump"),
         ("@/run/cores.socket", "hands cores to /run/cores.socket"),
         ("", "core_pattern is empty"),
-        ("/tmp/%t/core", "cannot be foretold (%t"),
+        ("/tmp/%t/core", "cannot be predicted (%t"),
     ],
 )
 def test_no_file_to_be_found(monkeypatch: pytest.MonkeyPatch, pattern: str, sentence: str) -> None:
@@ -135,5 +135,5 @@ def test_only_plain_files_are_cores(tmp_path: Path) -> None:
         for name in ("core", "soft", "hard", "fifo", "none"):
             with pytest.raises(OSError):
                 corepattern.open_plain(folder, name, (os.geteuid(),))
-        with pytest.raises(OSError, match="no file that the kernel"):
+        with pytest.raises(OSError, match="not a file that the kernel"):
             corepattern.open_plain(folder, "alone", (os.geteuid() + 1,))

@@ -20,7 +20,7 @@ class Objects:
 
     def items(self, address: int, limit: int) -> Tuple[int, ...]:
         if address not in ITEMS:
-            raise NotThat("longer than can be believed")
+            raise NotThat("implausibly long")
         return ITEMS[address]
 
 

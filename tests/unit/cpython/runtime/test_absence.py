@@ -32,12 +32,12 @@ class Mapped(Image):
 
 
 SENTENCES: Dict[Tuple[str, ...], Tuple[str, str]] = {
-    ("/usr/bin/pypy3.9", "/usr/lib/libpypy3.9-c.so"): ("this is PyPy, and CPython is what is read", "faulthandler"),
-    ("/usr/bin/python2.7",): ("this is CPython 2.7, and 3.8 to", "py-spy dump --pid"),
-    ("/usr/lib/libpython3.7m.so.1.0",): ("this is CPython 3.7, and 3.8 to", "py-spy dump --pid"),
-    ("/usr/bin/python3.99",): ("this is CPython 3.99, and 3.8 to", "newer release"),
-    ("/opt/program", "/opt/lib/libpython3.12.so.1.0"): ("the file is not here", "--sysroot"),
-    ("/opt/program", "/opt/lib/python3.12/lib-dynload/math.so"): ("the file is not here", "--sysroot"),
+    ("/usr/bin/pypy3.9", "/usr/lib/libpypy3.9-c.so"): ("this is PyPy, but only CPython can be read", "faulthandler"),
+    ("/usr/bin/python2.7",): ("this is CPython 2.7, but only 3.8 to", "py-spy dump --pid"),
+    ("/usr/lib/libpython3.7m.so.1.0",): ("this is CPython 3.7, but only 3.8 to", "py-spy dump --pid"),
+    ("/usr/bin/python3.99",): ("this is CPython 3.99, but only 3.8 to", "newer release"),
+    ("/opt/program", "/opt/lib/libpython3.12.so.1.0"): ("the file is missing here", "--sysroot"),
+    ("/opt/program", "/opt/lib/python3.12/lib-dynload/math.so"): ("the file is missing here", "--sysroot"),
 }
 
 

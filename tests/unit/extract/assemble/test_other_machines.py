@@ -88,7 +88,7 @@ def test_without_a_known_width_or_order_it_is_damage(tmp_path: Path) -> None:
         data[at] = 9
         path.write_bytes(data)
         with pytest.raises(
-            NotACore, match=r"is not a core file: not 64-bit little-endian but .*(neither|of no byte order)"
+            NotACore, match=r"is not a core file: not 64-bit little-endian but .*(neither|of unknown byte order)"
         ):
             cores.from_core(path)
 
