@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from ..recorded.raw import Raw
 
 
-
 def from_core(path: Path, how: How = How(), *, owner: Optional[int] = None, tool_version: str = "") -> Evidence:  # noqa: B008 - a tuple
     """Return the evidence of a single core file.
 
