@@ -64,7 +64,7 @@ def test_py_spy_is_missing(tmp_path: Path) -> None:
     driver = "import postmortem.capture.observe.pyspy as p\np.find = lambda: None\n" + DRIVER
     done = capture(tmp_path, "--", sys.executable, "-c", "import time; time.sleep(600)", timeout=1, driver=driver)
     (step,) = done.steps("py-spy")
-    assert (step["ok"], step["remedy"].startswith("pip install py-spy")) == (False, True)
+    assert (step["ok"], step["remedy"].startswith("run pip install py-spy")) == (False, True)
     assert done.core().exists()
 
 

@@ -200,7 +200,7 @@ def test_another_debugger_is_named(tmp_path: Path) -> None:
         assert done.status == 0, done.stderr
         (step,) = done.steps("core")
         assert step["ok"] is False
-        assert f"traced by gdb (process {gdb.pid}) already" in step["error"]
+        assert f"already being traced by gdb (process {gdb.pid})" in step["error"]
         assert state(target.pid) is not None
 
 

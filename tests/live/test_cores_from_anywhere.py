@@ -265,7 +265,7 @@ def test_a_core_of_another_architecture_is_named(taken: Taken, tmp_path: Path) -
         stream.write((243).to_bytes(2, "little"))
     (sentence,) = analyze(path, status=1)["stderr"].splitlines()
     assert sentence == (
-        f"postmortem: {path} is a core of riscv64: only x86-64 and aarch64 are read; `postmortem debug` with "
+        f"postmortem: {path} is a core of riscv64: only x86-64 and aarch64 can be read; `postmortem debug` with "
         "gdb-multiarch shows its native stacks"
     )
 

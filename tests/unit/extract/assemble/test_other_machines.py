@@ -67,7 +67,7 @@ def test_one_sentence_says_what_it_is(
     said = capfd.readouterr()
     assert said.out == ""
     (sentence,) = said.err.splitlines()
-    assert sentence.startswith(f"postmortem: {path} is a core of {name}: only x86-64 and aarch64 are read; ")
+    assert sentence.startswith(f"postmortem: {path} is a core of {name}: only x86-64 and aarch64 can be read; ")
     assert sentence.endswith("gdb-multiarch shows its native stacks")
 
 
