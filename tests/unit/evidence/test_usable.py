@@ -137,6 +137,6 @@ def test_the_limit_of_recorded_evidence_can_be_raised(tmp_path: Path, monkeypatc
     found, _diagnosis = pipeline.load_bundle(tmp_path / "b")
     (gap,) = [gap for gap in found.gaps if gap.subject == "evidence.json"]
     assert "larger than" in reason(gap)
-    assert str(remedy(gap)).startswith("POSTMORTEM_MAX_EVIDENCE=1G")
+    assert str(remedy(gap)).startswith("set POSTMORTEM_MAX_EVIDENCE=1G")
     monkeypatch.setenv("POSTMORTEM_MAX_EVIDENCE", "1M")
     assert pipeline.load_bundle(tmp_path / "b")[0].window_s == 7.0

@@ -90,7 +90,7 @@ def test_a_task_without_a_name() -> None:
     """It is called by its id."""
     known = changed(client_loop(accepted=False), listening=())
     known = changed(known, tasks=tuple(changed(task, name=None) for task in known.tasks))
-    assert classify(evidence(known)).findings[0].summary.startswith("task task-1 ")
+    assert classify(evidence(known)).findings[0].summary.startswith("task-1 ")
 
 
 def test_a_future_that_somebody_else_may_resolve() -> None:
