@@ -105,7 +105,7 @@ def _leave_descendants_out(command: Watch, options: Options, bundle: Bundle, say
     step = Step("processes", "the tree")
     step.leave_out(
         "descendants-left-out",
-        f"process {command.pid} was captured without its descendants ({processes(count)})",
+        f"process {command.pid} was captured without its descendants: {processes(count)}",
         f"postmortem capture --pid {command.pid} --tree takes all of them",
         processes=count,
     )
