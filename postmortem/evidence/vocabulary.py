@@ -187,7 +187,7 @@ FactCode = Literal[
     "holders-unrecorded", "descriptors-unread", "descriptors-in-flight", "machine-unsearched", "younger-processes",
     "given-by-others", "all-searched", "child-ends-it", "only-waiters-refer", "has-a-way", "referred-to",
     # what agents wait for, and what else may end a wait
-    "until-continued", "whoever-stopped-it", "selector-timeout", "timer", "perhaps-timer", "watched-descriptors",
+    "until-continued", "stopper", "selector-timeout", "timer", "perhaps-timer", "watched-descriptors",
     "perhaps-descriptor", "ready-callbacks", "handled-signal", "idle-loop", "one-thread-moves", "status-uncollected",
     "process-not-captured", "child-not-captured", "any-child", "some-call", "something", "gil", "loop-runner",
     "loop-of-thread", "awaits-unknown", "tasks", "tasks-of", "native-code",

@@ -108,7 +108,7 @@ def _thread_edges(places: Places, place: Place, thread: Thread) -> Iterator[Edge
     if wait is None or wait.kind == "sleep" or wait.over:
         return
     if thread.state in ("T", "t"):
-        yield Edge(agent, "is stopped", fact("until-continued"), "stopped", outside=(fact("whoever-stopped-it"),))
+        yield Edge(agent, "is stopped", fact("until-continued"), "stopped", outside=(fact("stopper"),))
         return
     resource = place.resources.get(wait.resource or "")
     loop = place.loop_of.get(thread.tid)

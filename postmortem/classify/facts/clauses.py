@@ -31,12 +31,18 @@ def task(one: Task) -> Text:
 
 
 _PROCESS = Template("{program} (PID {pid})")
+_PID = Template("PID {pid}")
 _FOREVER = Template(", without a time limit")
 
 
 def process(one: Process) -> Text:
     """Return a process as its program and number: "app.py (PID 12)"."""
-    return _PROCESS(program=program(one) or "process", pid=one.pid)
+    return numbered(program(one) or "process", one.pid)
+
+
+def numbered(name: Optional[str], pid: Optional[int]) -> Text:
+    """Return a process that may not have been captured, with the name of its program if that is known."""
+    return _PROCESS(program=name, pid=pid) if name else _PID(pid=pid)
 
 
 def forever(endless: Optional[bool]) -> Optional[Text]:

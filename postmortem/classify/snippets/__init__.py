@@ -16,14 +16,14 @@ SNIPPETS: Dict[str, Snippet] = {**threads.SNIPPETS, **loops.SNIPPETS, **processe
 
 #: Patterns without a snippet, and the reason.
 WITHOUT: Dict[str, str] = {
-    "disk-wait": "the disk or the network share is to be mended",
-    "fatal-python-error": "a bug of an extension module, whose code is in C",
-    "frozen": "whoever froze the control group is to thaw it",
-    "heap-corruption": "a bug of native code",
-    "killed": "what ended the process lies outside of it",
-    "memory-pressure": "more memory, or less in it: no few lines",
-    "native-crash": "a bug of native code, or an upgrade",
-    "native-lock-gil-inversion": "the extension's code in C is to give the interpreter lock back before it locks",
-    "stopped": "a signal that was sent is to be followed by SIGCONT",
+    "disk-wait": "repair the disk or the network share: no code has to change",
+    "fatal-python-error": "a bug in an extension module, which is written in C",
+    "frozen": "thaw the control group from outside: no code has to change",
+    "heap-corruption": "a bug in native code",
+    "killed": "the cause lies outside the process",
+    "memory-pressure": "give it more memory, or keep less in it: this is no change of a few lines",
+    "native-crash": "a bug in native code: fix or upgrade it",
+    "native-lock-gil-inversion": "the extension's C code has to release the GIL before it acquires its lock",
+    "stopped": "the code that sends the signal has to send SIGCONT afterwards",
     "throttled": "the quota is the control group's",
 }

@@ -141,7 +141,7 @@ WORDS: Dict[FactCode, Template] = {
     "unreferred": Template("{object} is referenced {times:v once|@ times}, but by nothing that could use it"),
     # what agents wait for, and what else may end a wait
     "until-continued": Template("until it is continued"),
-    "whoever-stopped-it": Template("whatever stopped it"),
+    "stopper": Template("whatever stopped it"),
     "selector-timeout": Template("the timeout of its selector"),
     "timer": Template("a timer"),
     "perhaps-timer": Template("perhaps a timer"),

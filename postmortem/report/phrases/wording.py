@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, cast
 
@@ -16,6 +17,8 @@ from . import bases
 from .facts import WORDS
 
 _FORMATTER = string.Formatter()
+#: Formats of numbers; a separator is the format of a tuple, and a damaged bundle may have a number there.
+_NUMERIC = re.compile(r"#?,?(\.\d+)?[dfgx%]?")
 
 
 class Wording:
@@ -53,7 +56,7 @@ class Wording:
         for words, name, spec, _conversion in _FORMATTER.parse(template.words):
             parts.append(words)
             if name is not None:
-                parts.append(self._slot(slots[name], spec or ""))
+                parts.append(self._slot(slots.get(name), spec or ""))  # a damaged bundle may lack one
         return "".join(parts)
 
     def what(self, what: What) -> str:
@@ -100,7 +103,7 @@ class Wording:
             one, _bar, several = spec[2:].partition("|")
             form = (one if several else f"{one}s") if value == 1 else several or one
             return form.replace("@", str(value))
-        return format(value, spec)
+        return format(value, spec if _NUMERIC.fullmatch(spec) else "")
 
 
 def facts_in_words(because: Iterable[Because]) -> List[str]:

@@ -23,7 +23,7 @@ from ...facts import clauses
 from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
-from .pipes import Waiter, numbered, program, waiters
+from .pipes import Waiter, waiters
 
 PATTERN = Pattern(
     id="file-lock-wait",
@@ -90,13 +90,13 @@ def _judge(view: View, waiter: Waiter) -> Answer:
     lock, process = waiter.resource, waiter.process
     owner = view.by_pid.get(lock.owner_pid) if lock.owner_pid is not None else None
     if owner is not None and _takes_turns(view, process, owner):
-        return No(_TURN(waiter=waiter.who, holder=program(owner), lock=lock.description))
+        return No(_TURN(waiter=waiter.who, holder=clauses.process(owner), lock=lock.description))
     frame = own_frame(waiter.frames)
     who, at, wait = waiter.who, clauses.at(frame), waiter.thread.wait
     asks = wait.phrase if wait is not None and wait.polls_s is not None else None
     facts: List[Said] = [_FOUND(waiter=who, at=at, doing=asks or _WAITS(), lock=lock.description), *lock.because]
     if owner is not None and owner is not process:
-        facts.append(_SAME_TREE(holder=program(owner), doing=_doing(view, owner)))
+        facts.append(_SAME_TREE(holder=clauses.process(owner), doing=_doing(view, owner)))
     stuck = view.graph.stuck(waiter.agent)
     if stuck == "proven":
         facts += [text for text in view.graph.reasons(waiter.agent) if text not in facts]
@@ -153,6 +153,6 @@ def _holders(waiter: Waiter, owner: Optional[Process]) -> Tuple[Text, ...]:
     if owner is waiter.process:
         return (_ITSELF(),)
     if owner is not None:
-        return (program(owner),)
-    named = tuple(numbered(w.name, w.pid) for w in waiter.resource.wakers if w.role == "holder")
+        return (clauses.process(owner),)
+    named = tuple(clauses.numbered(w.name, w.pid) for w in waiter.resource.wakers if w.role == "holder")
     return named[:3] or (_SOMEBODY(),)

@@ -24,7 +24,7 @@ from ...facts import clauses
 from ...facts.knowledge import FEEDS, in_table, own_frame
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
-from .pipes import Waiter, drained, holders, program, waiters, waiters_of_unknown, writes
+from .pipes import Waiter, drained, holders, waiters, waiters_of_unknown, writes
 from .silentpeers import circles, told
 
 PATTERN = Pattern(
@@ -84,7 +84,7 @@ def match(view: View) -> Iterator[Answer]:
         elif back is None and pids and not set(pids) & view.by_pid.keys():
             yield _outside(view, writer)
         elif back is None:
-            readers = tuple(program(view.by_pid[pid]) for pid in pids if pid in view.by_pid)
+            readers = tuple(clauses.process(view.by_pid[pid]) for pid in pids if pid in view.by_pid)
             yield No(_FREE_READER(writer=writer.who, readers=readers or _SOMEBODY()))
         elif frozenset((writer.process.pid, back.process.pid)) not in pairs:
             pairs.append(frozenset((writer.process.pid, back.process.pid)))
@@ -165,13 +165,13 @@ def _match(view: View, writer: Waiter, back: Waiter) -> Match:
     if back.task is not None:
         facts.append(_LOOP_IGNORES())
     elif stuck != "proven" and len(back.process.threads) > 1:
-        facts.append(_NO_OTHER_READS(count=len(back.process.threads) - 1, program=program(back.process)))
+        facts.append(_NO_OTHER_READS(count=len(back.process.threads) - 1, program=clauses.process(back.process)))
     others = [
         t for t in back.process.threads if t is not back.thread and t.python and view.moves(t)
     ]  # may read it later
     own, both = back is writer, back.task is None and writes(back) and back is not writer
     written = _FULL_PIPE() if pipe.kind != "terminal" else _OUTPUT()
-    summary = _SUMMARY(waiter=back.who, at=at, writer=program(writer.process), written=written)
+    summary = _SUMMARY(waiter=back.who, at=at, writer=clauses.process(writer.process), written=written)
     return Match(
         confidence="proven" if stuck == "proven" else "possible" if others else "likely",
         summary=_ONLY_READER(writer=writer.who) if own else summary,

@@ -25,7 +25,7 @@ from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from . import pipes
-from .pipes import Holder, Waiter, ancestors, behind, holders, only_reads, program, read_ends, waiters, waits_too
+from .pipes import Holder, Waiter, ancestors, behind, holders, only_reads, read_ends, waiters, waits_too
 from .silentpeers import caught
 
 PATTERN = Pattern(
@@ -129,7 +129,7 @@ def _match(view: View, waiter: Waiter, ends: List[Resource]) -> Match:
     facts: List[Said] = []
     for pipe in ends:
         facts += [_READS(reader=waiter.who, at=at, pipe=pipe.description), *pipe.because]
-    facts += [_ORPHAN(program=program(orphan)) for orphan in _orphans(view, others)]
+    facts += [_ORPHAN(program=clauses.process(orphan)) for orphan in _orphans(view, others)]
     doubt = _doubt(process, others, stuck == "proven")
     if stuck == "proven" and doubt is None:
         facts += view.graph.reasons(waiter.agent)

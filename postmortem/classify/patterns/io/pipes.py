@@ -8,7 +8,6 @@ from ....evidence import Process, PythonFrame, Resource, Task, Thread
 from ....findings import Culprit, Template, Text
 from ....findings.found import Said
 from ....waitgraph import Agent
-from ....waitgraph import program as program_name
 from ...facts import clauses
 from ...facts.knowledge import is_library, multiprocessing, own_frame
 from ...facts.view import View
@@ -21,8 +20,6 @@ _DEEPEST = 10
 _STDERR = 2
 
 _OF_PROGRAM = Template("{waiter} of {program}")
-_PROGRAM = Template("{name} (PID {pid})")
-_PID = Template("PID {pid}")
 _SOME_DESCRIPTOR = Template("a descriptor")
 _WORKER = Template(
     "the other end belongs to its parent or another ancestor: an idle worker that waits for orders looks like this"
@@ -61,7 +58,7 @@ class Waiter(NamedTuple):
     def who(self) -> Text:
         """Return the task or thread and its program."""
         waiter = clauses.task(self.task) if self.task is not None else clauses.named(self.thread)
-        return _OF_PROGRAM(waiter=waiter, program=program(self.process))
+        return _OF_PROGRAM(waiter=waiter, program=clauses.process(self.process))
 
     def culprits(self, view: View) -> Tuple[Culprit, ...]:
         """Return the program's line that waits, as a culprit; () if there is none."""
@@ -69,16 +66,6 @@ class Waiter(NamedTuple):
         if frame is None:
             return ()
         return (view.culprit(self.process, frame, self.thread, self.task.name if self.task is not None else None),)
-
-
-def program(process: Process) -> Text:
-    """Return a process as its program and number: ``export.py (PID 123)``."""
-    return numbered(program_name(process) or "process", process.pid)
-
-
-def numbered(name: Optional[str], pid: Optional[int]) -> Text:
-    """Return a process that may not have been captured, with the name of its program if that is known."""
-    return _PROGRAM(name=name, pid=pid) if name else _PID(pid=pid)
 
 
 class Holder(NamedTuple):
@@ -98,7 +85,7 @@ def holders(view: View, resource: Resource) -> Tuple[Holder, ...]:
             continue
         process, ends = view.by_pid.get(waker.pid), [end for end in resource.ends if end.pid == waker.pid]
         other = next((end.program for end in ends if end.program), None)
-        name = program(process) if process is not None else numbered(other, waker.pid)
+        name = clauses.process(process) if process is not None else clauses.numbered(other, waker.pid)
         standard = any(end.fd <= _STDERR and end.mode != "r" for end in ends)
         found.append(Holder(waker.pid, name, waker.name or _SOME_DESCRIPTOR(), standard))
     return tuple(found)

@@ -12,7 +12,7 @@ from ...facts import clauses
 from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Match
-from .pipes import WRITES, Waiter, program, waiters
+from .pipes import WRITES, Waiter, waiters
 
 #: Most processes of a cycle; larger ones are not searched for.
 _MOST = 64
@@ -78,7 +78,7 @@ def told(view: View, circle: Sequence[Side]) -> Match:
     handled = any(side.waiter.process.signal_handlers or side.waiter.process.catches for side in circle)
     facts: List[Said] = []
     for waiter, others in circle:
-        at, writers = clauses.at(own_frame(waiter.frames)), tuple(program(view.by_pid[pid]) for pid in others)
+        at, writers = clauses.at(own_frame(waiter.frames)), tuple(clauses.process(view.by_pid[pid]) for pid in others)
         facts.append(_READS(reader=waiter.who, at=at, what=waiter.resource.description, writers=writers))
         facts += waiter.resource.because
     facts += view.graph.reasons(first.agent) if sure else ()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 from typing import Iterator, Set, Tuple, get_args
 
-from postmortem.evidence import fact
+import pytest
+
+from postmortem.evidence import Fact, fact
+from postmortem.evidence.facts import Value
 from postmortem.evidence.vocabulary import FactCode
 from postmortem.report.phrases.facts import WORDS
 
@@ -60,6 +63,13 @@ def test_forms_follow_the_number() -> None:
     )
     several = fact("referred-to", object="the Queue", times=3, by=("local q of work", "attribute q of Job"), more=2)
     assert words((several,)) == ("the Queue is referenced 3 times: local q of work, attribute q of Job and 2 more",)
+
+
+@pytest.mark.parametrize("code", get_args(FactCode))
+@pytest.mark.parametrize("value", [None, True, -1, 2.5, float("inf"), "x", (), ("a", 1)])
+def test_damaged_slots_have_words(code: FactCode, value: Value) -> None:
+    """Evidence from elsewhere may lack slots, or have values of any other type in them."""
+    assert words((Fact(code), Fact(code, dict.fromkeys(WORDS[code].names, value))))
 
 
 def test_words_of_the_first_version_stay() -> None:

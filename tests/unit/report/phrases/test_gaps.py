@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from typing import Iterator, Set, Tuple, get_args
+from typing import Dict, Iterator, List, Set, Tuple, get_args
 
 import pytest
 
 from postmortem.evidence import Gap
+from postmortem.evidence.facts import Value
 from postmortem.evidence.vocabulary import GapCode
 from postmortem.report.phrases.gaps import WORDS, in_words
 
@@ -69,6 +70,17 @@ def test_each_gap_fills_its_template() -> None:
 def test_each_code_is_made() -> None:
     """A code that nothing makes is dead."""
     assert {code for code, _slots, _own in calls()} | CHOSEN == set(get_args(GapCode))
+
+
+@pytest.mark.parametrize("code", get_args(GapCode))
+@pytest.mark.parametrize("value", [None, True, -1, 2.5, "x", (), ("a", 1)])
+def test_damaged_slots_have_words(code: GapCode, value: Value) -> None:
+    """Evidence from elsewhere may lack slots, or have values of any other type in them."""
+    words = WORDS[code]
+    names = {name for template in words if template is not None for name in template.names}
+    damaged: List[Dict[str, Value]] = [{}, dict.fromkeys(names, value), {"path": value}]
+    for slots in damaged:
+        assert in_words(Gap("core", "x", None, None, code, slots)).reason
 
 
 @pytest.mark.parametrize(
