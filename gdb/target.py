@@ -23,6 +23,8 @@ X86_64 = (
     "rip", "orig_rax", "fs_base", "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)),
 )  # fmt: skip
 AARCH64 = ("pc", "sp", *(f"x{n}" for n in range(31)))
+#: By the beginning of gdb's name of the architecture: registers of another machine may be called alike.
+_REGISTERS: Dict[str, Tuple[str, ...]] = {"i386:x86-64": X86_64, "aarch64": AARCH64}
 
 _CORE_FILE = re.compile(r"^\s*`(.*)', file type elf", re.M)
 #: START END SIZE OFFSET [PERMS] FILE; mappings without a file have fewer columns.
@@ -125,7 +127,10 @@ def _registers(thread: gdb.InferiorThread) -> Dict[str, int]:
         frame = gdb.newest_frame()
     except FAILURES:
         return found
-    names = X86_64 if _register(frame, "rip") is not None else AARCH64
+    machine = frame.architecture().name()
+    names = next((names for prefix, names in _REGISTERS.items() if machine.startswith(prefix)), None)
+    if names is None:
+        raise gdb.GdbError(f"live processes of {machine} are not read, only those of {' and '.join(_REGISTERS)}")
     for name in names:
         value = _register(frame, name)
         if value is not None:

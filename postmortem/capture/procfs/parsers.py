@@ -159,14 +159,17 @@ class SystemCall(NamedTuple):
     pc: int
 
 
-def parse_syscall(line: bytes) -> Optional[SystemCall]:
-    """Parse /proc/PID/task/TID/syscall; return None for a running thread."""
+def parse_syscall(line: bytes, machine: str = os.uname().machine) -> Optional[SystemCall]:
+    """Parse /proc/PID/task/TID/syscall; return None for a running thread.
+
+    ``machine``: the kernel's name of the machine, which numbers system calls.
+    """
     fields = line.split()
     if not fields or fields[0] == b"running":
         return None
     number = int(fields[0])
     numbers = tuple(int(f, 16) for f in fields[1:])
-    name = syscalls.name(number) if number >= 0 else "none"
+    name = syscalls.name(number, machine.replace("x86_64", "x86-64")) if number >= 0 else "none"
     return SystemCall(number, name, numbers[:-2] if number >= 0 else (), numbers[-2], numbers[-1])
 
 

@@ -26,6 +26,14 @@ def test_a_thread_that_runs_has_no_system_call() -> None:
     assert (outside.number, outside.args, outside.sp, outside.pc) == (-1, (), 0x7FFE, 0x7F00)
     assert inside is not None
     assert (inside.name, inside.args) == ("futex", (0x10, 0x189, 0, 0, 0, 0xFFFFFFFF))
+    assert [named("98 0 0 0 0 0 0 0 0", machine) for machine in ("x86_64", "aarch64")] == ["getrusage", "futex"]
+    assert named("98 0 0 0 0 0 0 0 0", "riscv64") == "syscall_98"
+
+
+def named(line: str, machine: str) -> str:
+    call = parsers.parse_syscall(line.encode(), machine)
+    assert call is not None
+    return call.name
 
 
 def test_mappings_with_and_without_names() -> None:
