@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -125,6 +125,8 @@ def _wrong_executable(core: Optional[ElfCore], exe: Optional[Path], found: Trans
 
 
 def _failure(found: Transcript, core: Path, ending: Ending) -> ToolFailed:
+    """Return the error for a core without a single stack; gdb's own words name the file as it was told to open it."""
+    ending = replace(ending, said=ending.said.replace(str(core), "{path}"))
     if ending.late:
         return ToolFailed(f"no native stack of {{path}}: {ending.sentence()}", ending.remedy, core)
     if found.version is None and "python" in ending.said.lower() and "not supported" in ending.said.lower():

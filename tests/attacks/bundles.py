@@ -8,9 +8,13 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any, Dict, Iterator, Sequence
+from typing import Any, Dict, Iterator, List, Sequence
 
+import msgspec
+
+from postmortem.evidence import Gap
 from tests.support.capturing import environment
+from tests.support.inwords import reason
 
 PID = 7
 #: What no report may show.
@@ -85,6 +89,11 @@ def analyzed(target: Path, *sysroot: Path) -> Dict[str, Any]:
     assert done.returncode == 0, done.stderr
     found: Dict[str, Any] = json.loads(done.stdout)
     return found
+
+
+def reasons(evidence: Dict[str, Any]) -> List[str]:
+    """Why facts could not be read, in words."""
+    return [reason(msgspec.convert(gap, Gap)) for gap in evidence["gaps"]]
 
 
 def lines(evidence: Dict[str, Any]) -> str:

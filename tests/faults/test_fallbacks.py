@@ -162,7 +162,7 @@ def test_no_room_for_a_core(tmp_path: Path) -> None:
     )
     done = capture(tmp_path, WAITS, driver=driver)
     (step,) = done.steps("kernel-core")
-    assert "needs 5 MB, and 1 MB are free" in step["error"]
+    assert "needs 5 MB, but only 1 MB are free" in step["error"]
     assert left_in(tmp_path) == []
 
 

@@ -229,7 +229,7 @@ def test_a_live_circle_is_told(python: str, gdb: Path, tmp_path: Path) -> None:
         r"→ wants Lock two, held by second \(\d+\) since program.py:11 in second \(read from its `with`\)", told
     )
     assert re.search(
-        r"→ wants Lock one, held by first \(\d+\) since program.py:6 in first \(.*: back at the start", told
+        r"→ wants Lock one, held by first \(\d+\) since program.py:6 in first \(.*: back to the start", told
     )
     assert re.search(r"^  C   \S", done.stdout, re.M)
     assert re.search(r"^  py  <module> at .*program.py:18$", done.stdout, re.M)

@@ -139,7 +139,9 @@ def test_ctrl_c_ends_the_wait_and_the_child(gdb: Path, own: Core, tmp_path: Path
 
 def test_gdb_s_end_is_the_child_s(gdb: Path, own: Core, tmp_path: Path) -> None:
     """However gdb ends: the real child sees its socket closed."""
-    words = ["python import postmortem_gdb.engine as e; print('CHILD', e.Engine.current._process.pid)"]
+    words = [
+        "python import postmortem_gdb.engine as e; print('CHILD', e.Engine.current._process.pid); import gdb; gdb.flush()"
+    ]
     env = {**os.environ, "POSTMORTEM_PYTHON": sys.executable}
     done = asked(gdb, own, "pm-gil", *words, "python import os; os.kill(os.getpid(), 9)", env=env)
     assert done.returncode == -9

@@ -267,7 +267,7 @@ def test_a_forged_entry(kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "bank" not in json.dumps(found)
     said = " ".join(analyze(kept, "coredumpctl:31337").stdout.split())
     assert "Core said to be of PID 31337" in said
-    assert "unverified: user 65534 wrote that into systemd's journal" in said
+    assert "unverified: user 65534 wrote this into systemd's journal" in said
     forge(kept, {**claims, "COREDUMP_PID": "31338", "COREDUMP_FILENAME": "/etc/shadow"}, tmp_path)
     assert "keeps cores only in /var/lib/systemd/coredump" in analyze(kept, "coredumpctl:31338", status=1).stderr
 

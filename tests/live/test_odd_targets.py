@@ -213,4 +213,4 @@ def test_a_finalizer_that_the_end_of_the_interpreter_runs(python: object, folder
     assert process.python is not None and process.python.finalizing is True
     assert _odd_files(process) == _ODD_FILES
     lost = [thread for thread in process.threads if not thread.python]
-    assert not lost or [remedy(gap) for gap in evidence.gaps if f"knows {len(lost)} threads no longer" in reason(gap)]
+    assert not lost or [remedy(gap) for gap in evidence.gaps if f"no longer knows {len(lost)} thread" in reason(gap)]
