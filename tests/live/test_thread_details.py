@@ -12,6 +12,7 @@ from typing import Any, Dict, List, Tuple, Union
 import pytest
 
 from ..interpreters.wanted import Interpreter
+from ..support.capturing import wait_until
 from ..support.diagnosing import postmortem, report
 from ..support.interpreters import kinds, matrix
 
@@ -40,25 +41,26 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def capture(folder: Path, source: str, python: Union[str, Interpreter] = sys.executable, **env: str) -> Dict[str, Any]:
-    """The report.json of a program that a capture ended soon."""
+    """The report.json of a program that has said that it is ready, and all of whose threads sleep since."""
     (folder / "program.py").write_text(source)
-    words = (
-        "capture",
-        "-t",
-        "100",
-        "--stall",
-        "0.7",
-        "--observe",
-        "0.1",
-        "-o",
-        "bundle",
-        "--",
-        os.fspath(python),
-        "program.py",
+    program = subprocess.Popen(
+        [os.fspath(python), "program.py"], cwd=folder, env={**os.environ, **env}, stdin=subprocess.DEVNULL
     )
-    done = postmortem(*words, cwd=folder, env=env)
-    assert done.returncode == 124, done.stderr
+    try:
+        wait_until((folder / "ready").exists, "the program is ready")
+        wait_until(lambda: asleep(program.pid), "all threads sleep")
+        done = postmortem("capture", "--pid", str(program.pid), "--observe", "0.1", "-o", "bundle", cwd=folder)
+        assert done.returncode == 0, done.stderr
+    finally:
+        program.kill()
+        program.wait()
     return report(folder / "bundle")
+
+
+def asleep(pid: int) -> bool:
+    """Return whether no thread runs, or waits for the disk."""
+    stats = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return all(stat.rpartition(")")[2].split()[0] == "S" for stat in stats)
 
 
 def threads_of(found: Dict[str, Any]) -> Dict[str, Dict[str, Any]]:
@@ -81,6 +83,7 @@ if os.environ["GARBAGE"] == "yes":
     threading.Thread(target=garbage, name="garbage", daemon=True).start()
 for name in ("my_stats_collector_wait", "collect"):
     threading.Thread(target=getattr(library, name), name=name, daemon=True).start()
+open("ready", "w").close()
 threading.Event().wait()
 """
 
@@ -112,6 +115,7 @@ RAISES = """
 import ctypes, os, sys
 library = ctypes.PyDLL(os.environ["LIBRARY"])
 def calls():
+    open("ready", "w").close()
     library.fail()
 try:
     raise OSError(int("5"), "x")     # handled
@@ -151,6 +155,7 @@ word = "".join(["hun", "ter2"])
 threading.Thread(
     target=serve, name="serve", args=(42, word, {"Authorization": word, "Host": "h"}, Session(word)),
 ).start()
+open("ready", "w").close()
 gate.wait()
 """
 
