@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import gzip
 import lzma
 import os
@@ -53,6 +54,12 @@ PACK: Dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+@functools.lru_cache(maxsize=None)
+def packed(name: str) -> bytes:
+    """Return DATA as a codec packs it."""
+    return PACK[name](DATA)
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A temporary folder of its own, which must be empty afterwards."""
@@ -91,7 +98,7 @@ def test_every_codec_gives_the_core_back(codec: Codec, tmp_path: Path) -> None:
     """By the first bytes, whatever the file is called; byte for byte; with progress up to the end."""
     path = tmp_path / "no-suffix"
     told: List[str] = []
-    path.write_bytes(PACK[codec.name](DATA))
+    path.write_bytes(packed(codec.name))
     known = unpacked.compressed(path)
     assert known is not None and known.name == codec.name
     assert unpack(path, told) == DATA
@@ -101,17 +108,17 @@ def test_every_codec_gives_the_core_back(codec: Codec, tmp_path: Path) -> None:
 def test_zeros_become_holes(tmp_path: Path) -> None:
     """The temporary file takes the room of what is not zero, no more than a page for each run's ends."""
     path = tmp_path / "core.gz"
-    path.write_bytes(PACK["gzip"](DATA))
+    path.write_bytes(packed("gzip"))
     with unpacked.unpacked(path, lambda text: None) as plain:
         assert plain.path.stat().st_blocks * 512 < 8 * (400_000 + 2 * 4096) + 64 * 1024
 
 
 def test_what_is_cut_is_kept_up_to_there(codec: Codec, tmp_path: Path) -> None:
     """A file that was copied half: what comes out is a beginning of the core, and it is said why the end is missing."""
-    packed = PACK[codec.name](DATA)
+    whole = packed(codec.name)
     path = tmp_path / "core"
     for share in (0.5, 0.9):
-        path.write_bytes(packed[: int(len(packed) * share)])
+        path.write_bytes(whole[: int(len(whole) * share)])
         with unpacked.unpacked(path, lambda text: None) as plain:
             data = plain.path.read_bytes()
             assert plain.short
@@ -121,10 +128,10 @@ def test_what_is_cut_is_kept_up_to_there(codec: Codec, tmp_path: Path) -> None:
 
 def test_damage_is_told_and_never_another_exception(codec: Codec, tmp_path: Path) -> None:
     """Flipped bytes: the file is unpacked up to there, or refused with a sentence; no traceback, no silent short file."""
-    packed = PACK[codec.name](DATA)
+    whole = packed(codec.name)
     chance, path = random.Random(3), tmp_path / "core"
     for _ in range(6):
-        damaged = bytearray(packed)
+        damaged = bytearray(whole)
         for _ in range(20):
             damaged[chance.randrange(10, len(damaged))] ^= 1 << chance.randrange(8)
         path.write_bytes(damaged)
@@ -177,7 +184,7 @@ def test_a_bomb_is_stopped(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_full_temporary_folder_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit into the room that is left is refused before the disk is full."""
     path = tmp_path / "core.gz"
-    path.write_bytes(PACK["gzip"](DATA))
+    path.write_bytes(packed("gzip"))
     place = os.statvfs(tmp_path)
     monkeypatch.setattr(sparse, "SPARE", place.f_bavail * place.f_frsize - (1 << 20))
     with pytest.raises(NotACore, match="does not fit") as caught, unpacked.unpacked(path, lambda text: None):
@@ -250,7 +257,7 @@ def test_plain_files_are_not_compressed(tmp_path: Path) -> None:
 def test_no_end_leaves_a_file(number: int, tmp_path: Path, folder: Path) -> None:
     """Ended in the middle by any signal, the process leaves nothing in the temporary folder."""
     path = tmp_path / "core.gz"
-    path.write_bytes(PACK["gzip"](DATA))
+    path.write_bytes(packed("gzip"))
     program = (
         "import sys, time; from pathlib import Path; from postmortem.cores.unpacked import unpacked\n"
         "with unpacked(Path(sys.argv[1]), lambda text: None) as plain:\n"
