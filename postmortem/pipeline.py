@@ -50,6 +50,7 @@ def analyze_target(
     Raises PostmortemError.
     """
     from .cores import stores  # noqa: PLC0415 - a report from recorded evidence needs none of it
+    from .cores.dumptimes import dumped_at  # noqa: PLC0415
     from .extract.assemble.origins import errors_named, name_in_store, with_origin  # noqa: PLC0415
 
     kept = stores.opened(target, where or stores.Where())
@@ -57,12 +58,13 @@ def analyze_target(
         progress(f"looking for {target}")
         with kept as stored, errors_named(name_in_store(stored)):
             how = How(exe, sysroot or stored.root, with_locals, progress)
-            found = _from_file(stored.path, how, stored.owner)
+            found = _from_file(stored.path, how._replace(dumped_at=dumped_at(stored.named)), stored.owner)
             return classified(discreet(with_origin(found, stored)))
     path = Path(target)
     if is_folder(str(path)) or path.suffix == ".zip":
         return _analyze_bundle(path, exe, sysroot, progress, with_locals)
-    return classified(_from_file(path, How(exe, sysroot, with_locals, progress), owner))
+    how = How(exe, sysroot, with_locals, progress, dumped_at=dumped_at(str(path)))
+    return classified(_from_file(path, how, owner))
 
 
 def _from_file(path: Path, how: How, owner: Optional[int]) -> Evidence:

@@ -40,8 +40,8 @@ PATTERN = Pattern(
     title="TODO: one line",
     explanation="TODO: why it hangs, every term explained in a few words.",
     remedy="TODO: what to change.",
+    tier="symptom",  # TODO: how much it explains; TIERS in pattern.py has the list
     needs=("python",),
-    outranks=(),
     references=(),
 )
 

@@ -26,6 +26,7 @@ CLASSES: Dict[str, Type[Any]] = {
     "stretch": evidence.Stretch,
     "native_frame": evidence.NativeFrame,
     "finding": findings.Finding,
+    "root": findings.Root,
     "wait": evidence.Wait,
     "held_lock": evidence.HeldLock,
     "thread": evidence.Thread,

@@ -3,7 +3,7 @@
 Sources:
 - Lib/multiprocessing/pool.py of 3.8-3.15, ``multiprocessing.Pool``: threads ``_handle_workers`` (``pool``: list of
   Process; ``processes``: wanted number; ``cache``: job → result), ``_handle_tasks`` (``taskqueue``, from which it
-  writes to the workers' pipe) and ``_handle_results``.
+  writes to the workers' pipe) and ``_handle_results``; ``maxtasksperchild`` of ``_handle_workers``.
 - Lib/concurrent/futures/process.py, ``ProcessPoolExecutor``: in 3.8 the function ``_queue_management_worker`` with
   ``processes`` (pid → Process) and ``pending_work_items``; since 3.9 the method ``_ExecutorManagerThread.run``, whose
   ``self`` has them.
@@ -44,6 +44,7 @@ class Worker(NamedTuple):
     pid: Optional[int]
     name: Optional[str]
     ended: Optional[bool]  # its exit status has been collected
+    status: Optional[int] = None  # that status; negative: minus the number of the signal that ended it
 
 
 class ProcessPool(NamedTuple):
@@ -58,6 +59,7 @@ class ProcessPool(NamedTuple):
     owner: Optional[int] = None  # the executor; None if collected, and for a Pool
     broken: Optional[bool] = None
     shutdown: Optional[bool] = None
+    recycles: Optional[bool] = None  # True: workers end after a number of jobs, and are replaced
 
 
 def process_pools(frames: Frames, stacks: Iterable[Tuple[int, Sequence[Frame]]]) -> List[ProcessPool]:
@@ -69,6 +71,8 @@ def process_pools(frames: Frames, stacks: Iterable[Tuple[int, Sequence[Frame]]])
     for tid, stack in stacks:
         for frame in _own(stack)[-8:]:
             pool = _of_pool(frames, frame, tid) or _of_executor(frames, frame, tid)
+            if pool is not None and any(f.is_in("terminate_broken", _EXECUTOR_FILE) for f in stack):
+                pool = pool._replace(broken=True)  # the manager has seen that a worker ended, and ends the others
             if pool is not None:
                 found[pool.identity] = _merged(found.get(pool.identity), pool)
     return [pool for pool in found.values() if pool.workers is not None]
@@ -88,6 +92,8 @@ def _merged(known: Optional[ProcessPool], pool: ProcessPool) -> ProcessPool:
         limit=known.limit if known.limit is not None else pool.limit,
         workers=known.workers if known.workers is not None else pool.workers,
         handlers={**known.handlers, **pool.handlers},
+        recycles=known.recycles if known.recycles is not None else pool.recycles,
+        broken=known.broken if known.broken is not None else pool.broken,
     )
 
 
@@ -96,12 +102,20 @@ def _of_pool(frames: Frames, frame: Frame, tid: int) -> Optional[ProcessPool]:
     role = frame.function
     if role not in ("_handle_workers", "_handle_tasks", "_handle_results") or not frame.is_in(role, *_POOL_FILES):
         return None
-    cache, pool, wanted = (frames.local(frame, name) for name in ("cache", "pool", "processes"))
+    cache, pool, wanted, most = (
+        frames.local(frame, name) for name in ("cache", "pool", "processes", "maxtasksperchild")
+    )
     if not cache:
         return None
     objects = frames.objects
     return ProcessPool(
-        POOL, cache, objects.integer_or_none(wanted), _listed(objects, pool), _length(objects, cache), {role: tid}
+        POOL,
+        cache,
+        objects.integer_or_none(wanted),
+        _listed(objects, pool),
+        _length(objects, cache),
+        {role: tid},
+        recycles=objects.type_name(most) == "int" if most else None,
     )
 
 
@@ -120,7 +134,7 @@ def _of_executor(frames: Frames, frame: Frame, tid: int) -> Optional[ProcessPool
         return None
     try:
         values = [value for _pid, value in objects.dict_items(processes)][:_MOST_WORKERS]
-        workers: Optional[Tuple[Worker, ...]] = tuple(_worker(objects, value) for value in values)
+        workers: Optional[Tuple[Worker, ...]] = tuple(worker(objects, value) for value in values)
     except (Fault, NotThat):
         workers = None
     return _with_executor(
@@ -165,10 +179,10 @@ def _listed(objects: Objects, pool: Optional[int]) -> Optional[Tuple[Worker, ...
         return None
     if items is None or any(objects.type_name(item) == "DummyProcess" for item in items):
         return None
-    return tuple(_worker(objects, item) for item in items)
+    return tuple(worker(objects, item) for item in items)
 
 
-def _worker(objects: Objects, process: int) -> Worker:
+def worker(objects: Objects, process: int) -> Worker:
     """Read a Process object.
 
     Sources: Lib/multiprocessing/process.py (BaseProcess._popen, ._name), popen_fork.py (Popen.pid, .returncode).
@@ -181,6 +195,7 @@ def _worker(objects: Objects, process: int) -> Worker:
         objects.integer_or_none(attribute(objects, popen, "pid") if popen else None),
         objects.optional_text(name) if name else None,
         ended,
+        objects.integer_or_none(code) if ended else None,
     )
 
 
@@ -200,7 +215,7 @@ def started_process(frames: Frames, stack: Sequence[Frame]) -> Optional[Worker]:
     """
     frame = next((f for f in stack[:8] if f.is_in("join", *multiprocessing("process"))), None)
     process = frames.local(frame, "self") if frame is not None else None
-    return _worker(frames.objects, process) if process else None
+    return worker(frames.objects, process) if process else None
 
 
 class Awaited(NamedTuple):

@@ -13,9 +13,19 @@ from .futexes import FutexCall
 _TID = 720
 
 #: Kinds of objects that native code waits for. parked: an address in the interpreter's parking lot
-#: (Python/parking_lot.c).
+#: (Python/parking_lot.c). lock: one of the interpreter's own kind (PyThread_acquire_lock), on whatever it is built.
 NativeKind = Literal[
-    "mutex", "rwlock", "condition", "semaphore", "barrier", "once", "guard", "stream", "thread", "parked"
+    "mutex",
+    "rwlock",
+    "condition",
+    "semaphore",
+    "barrier",
+    "once",
+    "guard",
+    "stream",
+    "thread",
+    "parked",
+    "lock",
 ]
 
 

@@ -18,7 +18,10 @@ from ..objects.code import Code
 from .frame import Frames
 
 _FUNC, _SELF = 16, 24
+#: Types with the object at _SELF; builtin_method (PyCMethodObject) since 3.9, for ``Future.set_result`` since 3.12.
+_WITH_SELF = ("method", "builtin_function_or_method", "builtin_method")
 _FN, _ARGS = 16, 24
+_DEFINITION, _MAX_NAME = 16, 100
 _CELL = 16
 #: Most nested methods and partials; most arguments of one call.
 _MAX_LAYERS, _MAX_ARGUMENTS = 5, 50
@@ -73,12 +76,20 @@ class Functions:
 
     def bound(self, called: int) -> Optional[int]:
         """Return the object that a Python or C method is bound to; None if it is not a method."""
-        if self._objects.type_name(called) not in ("method", "builtin_function_or_method"):
+        if self._objects.type_name(called) not in _WITH_SELF:
             return None
         try:
             return self._objects.field(called, _SELF) or None
         except Fault:
             return None
+
+    def c_name(self, called: int) -> str:
+        """Return the name of a function or method in C, the first word of its PyMethodDef; empty if unreadable."""
+        try:
+            name = self._objects.memory.u64(self._objects.field(called, _DEFINITION))
+            return self._objects.memory.cstring(name, _MAX_NAME).decode("ascii", "replace")
+        except Fault:
+            return ""
 
     def carried(self, called: int) -> List[int]:
         """Return the objects that a call can reach besides its arguments: self, a partial's arguments, the closure."""

@@ -30,20 +30,23 @@ _SCANNED = 16  # ScannerObject.pattern
 _SCANS = 56  # ScannerObject.state.string, after four pointers
 _PATTERN = 48  # PatternObject.pattern
 _MOST_TEXT = 160
-_MOST_GIVEN = 5
+_EXIT = ".__exit__"
+_MOST_GIVEN, _MOST_ARGUMENTS = 5, 6
 _TEXTS = ("str", "bytes", "bytearray")  # their length is at the same offset as a list's
 
 
 class NativeCall(NamedTuple):
     """A call of a C function.
 
-    ``key``: frame, instruction and arguments; equal at two moments if it is still the same call.
+    - ``key``: frame, instruction and arguments; equal at two moments if it is still the same call
+    - ``arguments``: slots behind the function: perhaps ``self`` or an empty one, arguments, then perhaps stale ones
     """
 
     function: str  # "re.Pattern.match", "gc.collect"
     detail: Optional[str]
     text: Optional[int]  # characters or bytes of the longest text argument
     key: Tuple[int, ...]
+    arguments: Tuple[int, ...] = ()
 
 
 def native_call(frames: Frames, frame: Frame) -> Optional[NativeCall]:
@@ -54,10 +57,23 @@ def native_call(frames: Frames, frame: Frame) -> Optional[NativeCall]:
     if not found or (used is None and len({name for _index, name, _self in found}) > 1):
         return None
     index, name, self = found[-1]
+    if name.endswith(_EXIT) and not _is_leaving(frames.objects, slots[index + 1 : used]):
+        return None
     given = slots[index : index + _MOST_GIVEN]
     key = (frame.address, frame.code.address, frame.lasti, *given)
     texts = (*given, *_scanned(frames.objects, name, self))
-    return NativeCall(name, _detail(frames.objects, name, self), _longest(frames.objects, texts), key)
+    behind = slots[index + 1 : index + 1 + _MOST_ARGUMENTS]
+    return NativeCall(name, _detail(frames.objects, name, self), _longest(frames.objects, texts), key, behind)
+
+
+def _is_leaving(objects: Objects, behind: Sequence[int]) -> bool:
+    """Return whether the ``__exit__`` before these slots is being called, rather than kept for the end of its `with`.
+
+    Behind one that is called lie its arguments: None three times, or after an exception a number and the exception (in 3.8
+    one NULL; Python/compile.c, compiler_call_exit_with_nones and WITH_EXCEPT_START). Behind one that is kept lies what the
+    block works on, such as the next lock.
+    """
+    return bool(behind) and (not behind[0] or objects.type_name(behind[0]) in ("NoneType", "int"))
 
 
 def _scanned(objects: Objects, name: str, self: int) -> Tuple[int, ...]:

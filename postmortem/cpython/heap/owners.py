@@ -22,6 +22,7 @@ from ..objects.builtins import NotThat, TypeInfo
 from ..objects.links import linked
 from ..runtime import layouts as L
 from ..state.interpreter import Python
+from .allocations import Allocations
 from .gclists import ring_heads
 from .slots import CALLBACK, FIELD, ITEM, OWN, SLOT, STACK, Slot
 
@@ -34,6 +35,8 @@ _LINK_FLAGS = 3
 #: Largest distance from an object's header to a place in it, in bytes: a tuple of 8,000 items.
 MAX_BODY = 1 << 16
 _PAGE = 1 << 12
+#: Most pages, and addresses, of which is remembered what they hold: up to 35 MB and 50 MB.
+_MOST_PAGES, _MOST_KNOWN = 1 << 12, 1 << 17
 _MOST_BASES = 32
 #: PyWeakReference.wr_callback, wr_next (Include/weakrefobject.h of 3.8, cpython/weakrefobject.h); only the callback is
 #: counted.
@@ -61,7 +64,13 @@ _KINDS: Dict[str, HolderKind] = {
             "dict_itemiterator", "dict_keys", "dict_values", "dict_items", "enumerate", "zip", "map", "filter",
             "callable_iterator", "Context", "_contextvars.Context", "Token",
             "_contextvars.Token", "hamt", "hamt_bitmap_node", "hamt_array_node", "hamt_collision_node",
-            "types.SimpleNamespace", "_queue.SimpleQueue", "collections.defaultdict", "module",
+            "types.SimpleNamespace", "_queue.SimpleQueue", "collections.defaultdict", "module", "typing.Generic",
+            # compiled by Cython, which counts every reference in an object (gevent 20.12-26.9, the .pxd of each)
+            "gevent._gevent_c_semaphore.Semaphore", "gevent._gevent_c_semaphore.BoundedSemaphore",
+            "gevent._gevent_cevent.Event", "gevent._gevent_cevent.AsyncResult", "gevent._gevent_cqueue.SimpleQueue",
+            "gevent._gevent_cqueue.Queue", "gevent._gevent_cqueue.ItemWaiter", "gevent._gevent_c_waiter.Waiter",
+            "gevent._gevent_cgreenlet.Greenlet", "gevent.libev.corecext.callback", "gevent.libev.corecext.io",
+            "gevent.libev.corecext.timer",
         ),
         "all",
     ),
@@ -95,7 +104,10 @@ class ReferenceHolders:
         self._python = python
         self._objects = python.objects
         self._layout = python.layout
+        self.allocations = Allocations(python.memory, python.layout.version, python.on_musl)
         self._types: Dict[int, Optional[_Type]] = {}
+        self._headers: Dict[int, Tuple[int, ...]] = {}  # page → addresses whose type's place has a type
+        self._at: Dict[int, Optional[Holder]] = {}
         self._subtype_dealloc = self._learn_dealloc()
         self._heads = {head for interpreter in python.interpreters for head in ring_heads(python, interpreter)}
 
@@ -113,24 +125,50 @@ class ReferenceHolders:
 
     def around(self, place: int) -> Optional[Holder]:
         """Return the live object whose body contains a place; None if none is near."""
-        last = place & ~15  # objects are aligned to 16 bytes
-        while last > place - MAX_BODY:
-            page = last & -_PAGE
-            try:
-                words = self._objects.memory.words(page, (last - page) // 8 + 2)
-            except Fault:
+        block = self.allocations.block(place)
+        least = block.start if block is not None and block.sure else max(place - MAX_BODY, 0)
+        page = place & -_PAGE
+        while page > least - _PAGE:
+            headers = self._headers_in(page)
+            if headers is None:
                 return None
-            for index in range(len(words) - 1, 0, -2):
-                found = self._type(words[index])
-                address = page + index * 8 - 8
-                if found is not None and found.gc and address + _HEADER <= place and self.is_live(address):
-                    holder = self._holder(address, found)
+            for address in reversed(headers):
+                if address + _HEADER <= place and self.is_live(address):
+                    if address < least:
+                        return None
+                    holder = self.at(address)
                     # objects do not overlap: beyond the nearest one lies something else
-                    return holder if place < holder.end else None
-            last = page - 16
+                    return holder if holder is not None and place < holder.end else None
+            page -= _PAGE
         return None
 
+    def _headers_in(self, page: int) -> Optional[Tuple[int, ...]]:
+        """Return the addresses, ordered, whose second word lies in a page and is a collectable type; None: no page."""
+        if page not in self._headers:
+            try:
+                words = self._objects.memory.words(page, _PAGE // 8)
+            except Fault:
+                return None
+            if len(self._headers) >= _MOST_PAGES:
+                self._headers.clear()
+            at, first = self._layout.ob_type, self._layout.ob_type // 8 % 2  # objects are aligned to 16 bytes
+            found = {word for word in words[first::2] if word}
+            types = {word for word in found if self.is_collectable(word)}
+            at -= 8 * first
+            self._headers[page] = tuple(
+                page + 16 * index - at for index, word in enumerate(words[first::2]) if word in types
+            )
+        return self._headers[page]
+
     def at(self, address: int) -> Optional[Holder]:
+        """Return the live object at an address, cached; None if there is none."""
+        if address not in self._at:
+            if len(self._at) >= _MOST_KNOWN:
+                self._at.clear()
+            self._at[address] = self._read_at(address)
+        return self._at[address]
+
+    def _read_at(self, address: int) -> Optional[Holder]:
         """Return the live object at an address; None if there is none."""
         try:
             found = self._type(self._objects.memory.u64(address + self._layout.ob_type))
@@ -205,6 +243,11 @@ class ReferenceHolders:
             self._types.clear()
         self._types[address] = found
         return found
+
+    def is_collectable(self, address: int) -> bool:
+        """Return whether a type of collectable objects is at an address."""
+        found = self._type(address)
+        return found is not None and found.gc
 
     def _read_type(self, address: int) -> Optional[_Type]:
         """Read a type; None if its own type is not a metatype. Raises Fault or NotThat."""

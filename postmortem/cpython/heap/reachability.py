@@ -16,12 +16,14 @@ Limit: an actor that reaches a waiting task could cancel it; that is not conside
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, List, Literal, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import Dict, FrozenSet, List, Literal, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from ...memory import Fault
 from ..frames.frame import Frame
+from ..frames.functions import Functions
 from ..objects.attributes import attribute
 from ..objects.builtins import NotThat
+from ..objects.wordsearch import OutOfTime
 from ..state.interpreter import Python, ThreadState
 from .owners import Holder
 from .referrers import Reference, References, Referrers
@@ -36,10 +38,15 @@ _RUNNERS = (
     ("_run_once", "asyncio/base_events.py"),
     ("run", "asyncio/runners.py"),
 )
+#: The generator of trio's loop, whose variables still refer to the task that it stepped last, and to what that yielded.
+_STEPPER = ("unrolled_run", "trio/_core/_run.py")
 #: Attributes of threading.Thread for its own start (Lib/threading.py), which no other code uses.
 _PRIVATE = ("_args", "_kwargs", "_target")
 #: Attributes of an event loop that only its own code uses (Lib/asyncio/base_events.py, selector_events.py) → name.
 _QUEUES = {"_ready": "the ready queue", "_scheduled": "the timers", "_selector": "the selector"}
+#: Containers and callables: what refers to an object in one of these knows it by the name that it has for these.
+_UNNAMED = ("item", "key", "value", "field", "stack", "weak")
+_CALLABLES = ("method", "functools.partial", "function", "builtin_function_or_method", "builtin_method")
 #: Classes whose instances run code by themselves and are not read as tasks.
 _ACTORS = ("_asyncio.Task", "Task", "greenlet.greenlet")
 
@@ -57,6 +64,7 @@ class Surroundings:
     registries: Set[int] = field(default_factory=set)  # asyncio's sets of all tasks
     coroutines: Set[int] = field(default_factory=set)  # coroutines of tasks that have not ended
     of_threads: Mapping[int, ThreadState] = field(default_factory=dict)  # Thread objects and their dicts → thread state
+    blind: FrozenSet[str] = frozenset()  # classes whose instances have the subject, but cannot end a wait for it
 
 
 #: Reasons why the list of actors is incomplete. uncounted: not all references of an object were found.
@@ -123,12 +131,20 @@ class Reach:
     - ``steps``: the references to each object on the way.
     - ``obstacle``: why the list of actors is incomplete; None if it is complete.
     - ``references``: number of references followed.
+    - ``names``: attributes, keys and variables that refer to the object, directly or through containers alone; a
+      variable with the address of its code.
+    - ``callers``: the same for callables that are bound to it, or have it in their closure or arguments, behind the name
+      of the method that they are, empty for other code.
+    - ``holders``: objects that have it as an attribute.
     """
 
     actors: List[Actor] = field(default_factory=list)
     steps: List[ReferredTo] = field(default_factory=list)
     obstacle: Optional[Obstacle] = None
     references: int = 0
+    names: Set[Tuple[object, ...]] = field(default_factory=set)
+    callers: Set[Tuple[object, ...]] = field(default_factory=set)
+    holders: Set[int] = field(default_factory=set)
 
     @property
     def complete(self) -> bool:
@@ -155,6 +171,8 @@ class Walk:
         self._paths: Dict[int, Tuple[Step, ...]] = {}
         self.front: List[int] = []  # objects whose referrers are searched next
         self._weak: Set[int] = set()
+        self._unnamed = {around.subject}  # the object, and containers that lead to it
+        self._callables: Dict[int, str] = {}  # those that lead to it → method of the object, "" for other code
         self.reach = Reach()
         for address in starts:
             self._add(address, ())
@@ -165,6 +183,7 @@ class Walk:
         for address in level:
             references, said = found[address], []
             for reference in references.found:
+                self._note_name(address, reference)
                 what = self._follow(address, reference)
                 if what:
                     said.append(what)
@@ -208,6 +227,41 @@ class Walk:
             return Obstacle("overcounted", what)
         return Obstacle("uncounted", what, references.count, references.counted)
 
+    # ------------------------------------------------------------------ names
+
+    def _note_name(self, address: int, reference: Reference) -> None:
+        """Note by which name code would load the object, or a callable that leads to it."""
+        called = address in self._callables
+        if not called and address not in self._unnamed:
+            return
+        how, holder = reference.how, reference.holder
+        if how.name is not None:
+            frame = reference.frame
+            local = (frame.code.address,) if how.kind == "local" and frame is not None else ()
+            if called:
+                self.reach.callers.add((self._callables[address], how.name, *local))
+            else:
+                self.reach.names.add((how.name, *local))
+        if holder is None:
+            return
+        kind = self._objects.type_name(holder.address)
+        if kind in _CALLABLES:
+            self._callables[holder.address] = self._callables.get(address) or self._method(holder.address, kind)
+        elif how.kind in _UNNAMED and called:
+            self._callables[holder.address] = self._callables[address]
+        elif how.kind in _UNNAMED:
+            self._unnamed.add(holder.address)
+        elif not called and how.kind in ("attribute", "slot"):
+            self.reach.holders.add(holder.address)
+
+    def _method(self, address: int, kind: str) -> str:
+        """Return the name of a bound method; empty for other callables, or if unreadable."""
+        functions = Functions(self._python.frames)
+        code = functions.code(address) if kind == "method" else None
+        if code is not None:
+            return code.name
+        return functions.c_name(address) if kind in ("builtin_function_or_method", "builtin_method") else ""
+
     # ------------------------------------------------------------------ one reference
 
     def _follow(self, address: int, reference: Reference) -> Optional[str]:
@@ -217,6 +271,8 @@ class Walk:
         """
         if reference.thread is not None:
             return self._on_stack(address, reference) if reference.counted else None
+        if reference.task is not None:
+            return self._in_greenlet(address, reference, reference.task) if reference.counted else None
         holder = reference.holder
         if holder is None or (reference.counted is False and reference.how != WEAK):
             return None
@@ -249,6 +305,14 @@ class Walk:
         self._meet(Actor(self._at(address, f"{reference.how} of {function}"), thread, None, frame))
         return f"{reference.how} of {function} ({_thread(thread)})"
 
+    def _in_greenlet(self, address: int, reference: Reference, greenlet: int) -> str:
+        """Follow a reference from a frame of a suspended greenlet: one that awaits the object cannot act."""
+        function = reference.frame.function if reference.frame is not None else "?"
+        name = f"{reference.how} of {function} (task {self._names.get(greenlet, '?')})"
+        if greenlet not in self._around.tasks:
+            self._meet(Actor(self._at(address, f"{reference.how} of {function}"), None, greenlet, reference.frame))
+        return name
+
     def _by_task(self, address: int, reference: Reference, holder: Holder) -> str:
         """Follow a reference from a pending task: one that awaits the object cannot act, any other can."""
         name = f"task {self._names.get(holder.address, '?')}"
@@ -263,6 +327,10 @@ class Walk:
             return "asyncio's list of all tasks"
         if address in self._weak and reference.how == CALLBACK:
             return None
+        if reference.frame is not None and reference.frame.is_in(*_STEPPER):
+            return "trio's unrolled_run, which keeps what the last task's step has left"
+        if holder.kind in self._around.blind:
+            return f"{self._called(holder.address)}, which cannot end the wait"
         runner = self._by_loop(address, reference, holder)
         if runner is not None:
             return runner
@@ -369,7 +437,7 @@ def walk(referrers: Referrers, walks: Sequence[Walk]) -> None:
             found = referrers.of(list({address for one in going for address in one.front}))
         except NotThat as exc:
             for one in going:
-                one.give_up(Obstacle("unreadable", str(exc)))
+                one.give_up(Obstacle("late") if isinstance(exc, OutOfTime) else Obstacle("unreadable", str(exc)))
             return
         for one in going:
             one.climb(found)

@@ -16,7 +16,6 @@ from ..objects.builtins import NotThat
 from ..objects.wordsearch import WordSearch
 from ..runtime import layouts as L
 from ..state.interpreter import Python
-from .allocations import beginnings
 from .owners import Holder, ReferenceHolders
 from .slots import ITEM, KEY, Slot
 
@@ -41,7 +40,7 @@ class Tables:
     def __init__(self, python: Python, holders: ReferenceHolders, search: WordSearch) -> None:
         self._objects = python.objects
         self._layout = python.layout
-        self._on_musl = python.on_musl
+        self._allocations = holders.allocations
         self._holders = holders
         self._search = search
         layout = self._layout
@@ -64,7 +63,7 @@ class Tables:
         wanted: Dict[int, List[int]] = {}  # possible beginning of a table → places in it
         for place in places:
             self._search.check()
-            for start in beginnings(self._objects.memory, self._layout.version, place, self._on_musl):
+            for start in self._allocations.beginnings(place):
                 wanted.setdefault(start, []).append(place)
                 if self._tagged:
                     wanted.setdefault(start - 1, []).append(place)

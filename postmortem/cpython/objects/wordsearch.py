@@ -3,8 +3,9 @@
 A pointer is eight bytes at a multiple of eight (x86-64 System V ABI, 3.1.2), wherever it is stored: objects, tables, C
 structures, stacks. A search for an object's address finds all of them, whatever the types around them.
 
-Speed is one or two gigabytes per second with a regular expression that starts with a rare byte; ``bytes.find`` is
-slower, because it compares the last byte first, which is zero in every pointer and in most of memory.
+For a few words the speed is one or two gigabytes per second with a regular expression that starts with a rare byte;
+``bytes.find`` is slower, because it compares the last byte first, which is zero in every pointer and in most of memory.
+Many words are found by a ``WordFinder``, in one pass.
 """
 
 from __future__ import annotations
@@ -13,37 +14,48 @@ import contextlib
 import re
 import struct
 import time
-from array import array
-from typing import Collection, Dict, Iterable, Iterator, List, Pattern, Sequence, Set, Tuple
+from typing import Collection, Dict, Iterable, Iterator, List, Optional, Pattern, Sequence, Tuple
 
 from ...memory import Fault, Memory
 from .builtins import NotThat
+from .wordfinders import ArrayFinder, PieceSearch, WordFinder
 
 _PIECE = 1 << 20
-_BLOCK = 1 << 16
 _PAGE = 4096
 #: Most places of one word; an object known in more is of no interest.
 MAX_PLACES = 20_000
-_FEW = 10
+#: Most places of all words of one search: 100 MB.
+MAX_TOGETHER = 2_000_000
 _MAX_WORD = (1 << 64) - 1
-_Needle = Tuple[Pattern[bytes], int]
+
+
+class OutOfTime(NotThat):
+    """The deadline of a search has passed."""
 
 
 class WordSearch:
     """Search through the (start, end) ranges of a memory; missing pages are skipped.
 
-    ``until``: deadline in time.monotonic(); later searches raise NotThat.
+    ``until``: deadline in time.monotonic(); later searches raise OutOfTime. ``finder``: how many words are found at once;
+    None: with the standard library.
     """
 
-    def __init__(self, memory: Memory, ranges: Sequence[Tuple[int, int]], until: float) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        ranges: Sequence[Tuple[int, int]],
+        until: float,
+        finder: Optional[WordFinder] = None,
+    ) -> None:
         self._memory = memory
+        self._finder = finder or ArrayFinder()
         self._ranges = ranges
         self.until = until
 
     def places(self, words: Collection[int]) -> Dict[int, List[int]]:
         """Map each word to its aligned addresses; words with more than MAX_PLACES are left out.
 
-        Raises: NotThat past the deadline.
+        Raises: OutOfTime past the deadline; NotThat for more than MAX_TOGETHER places.
         """
         found: Dict[int, List[int]] = {word: [] for word in words}
         self._collect(found)
@@ -57,18 +69,21 @@ class WordSearch:
         return found
 
     def _collect(self, found: Dict[int, List[int]]) -> None:
-        """Add the addresses of all words to ``found``. Raises NotThat past the deadline."""
-        needles = {word: _needle(word) for word in found if 0 <= word <= _MAX_WORD}  # damaged ones may be out of range
+        """Add the addresses of all words to ``found``. Raises OutOfTime past the deadline, NotThat for too many."""
+        words = [word for word in found if 0 <= word <= _MAX_WORD]  # damaged ones may be out of range
+        search = self._finder.searching(words) if len(words) >= self._finder.least else _searching_few(words)
+        left = MAX_TOGETHER
         for start, data in self._pieces():
-            for word in list(_present(needles, data)):
-                pattern, skipped = needles[word]
-                exact = struct.pack("<Q", word)
-                for match in pattern.finditer(data):
-                    at = match.start() - skipped
-                    if not at & 7 and at >= 0 and data[at : at + 8] == exact:
-                        found[word].append(start + at)
-                if len(found[word]) > MAX_PLACES:
-                    del needles[word], found[word]
+            for offset, word in search(data):
+                places = found.get(word)
+                if places is not None:
+                    places.append(start + offset)
+                    left -= 1
+                    if len(places) > MAX_PLACES:
+                        del found[word]
+                        left += len(places)
+            if left < 0:
+                raise NotThat("more places than can be remembered")
 
     def some(self, word: int, most: int) -> List[int]:
         """Return the first addresses of a word, at most ``most``, as far as found before the deadline."""
@@ -88,9 +103,9 @@ class WordSearch:
         return found
 
     def check(self) -> None:
-        """Check the deadline: raise NotThat if it has passed."""
+        """Check the deadline: raise OutOfTime if it has passed."""
         if time.monotonic() > self.until:
-            raise NotThat("more memory than can be searched in the time allowed")
+            raise OutOfTime("more memory than can be searched in the time allowed")
 
     def _pieces(self) -> Iterator[Tuple[int, bytes]]:
         """Yield (address, bytes) of aligned pieces; page by page where a page is missing."""
@@ -113,27 +128,21 @@ class WordSearch:
                 continue
 
 
-def _present(needles: Dict[int, _Needle], data: bytes) -> Iterable[int]:
-    """Return the words that may occur in a piece.
+def _searching_few(words: Sequence[int]) -> PieceSearch:
+    """Return a search for a few words, each by a regular expression."""
+    needles = [(word, struct.pack("<Q", word), *_needle(word)) for word in words]
 
-    Many words: intersect all words of the piece with a set, at the cost of some ten single searches, and skip blocks
-    without the upper half of any word, such as texts and arrays.
-    """
-    if len(needles) < _FEW:
-        return needles
-    wanted = set(needles)
-    uppers = {struct.pack("<Q", word)[3:6] for word in needles}
-    if len(uppers) > _FEW:
-        return wanted.intersection(array("Q", data[: len(data) & -8]))
-    found: Set[int] = set()
-    for at in range(0, len(data) & -8, _BLOCK):
-        block = data[at : min(at + _BLOCK, len(data) & -8)]
-        if any(upper in block for upper in uppers):
-            found.update(wanted.intersection(array("Q", block)))
-    return found
+    def search(data: bytes) -> Iterator[Tuple[int, int]]:
+        for word, exact, pattern, skipped in needles:
+            for match in pattern.finditer(data):
+                at = match.start() - skipped
+                if not at & 7 and at >= 0 and data[at : at + 8] == exact:
+                    yield at, word
+
+    return search
 
 
-def _needle(word: int) -> _Needle:
+def _needle(word: int) -> Tuple[Pattern[bytes], int]:
     """Return (pattern, bytes skipped): a pointer's bytes, without leading zeros and the constant end."""
     data, first = struct.pack("<Q", word), 0
     while first < 3 and data[first] == 0:

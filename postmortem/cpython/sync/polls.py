@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Optional, Set, Tuple
+from typing import Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
 
 from ...memory import Fault
 from ..frames.calls import callable_name
@@ -20,6 +20,8 @@ from ..objects.code import Code
 
 #: Names and C functions that try to lock a file without waiting (Modules/fcntlmodule.c).
 _LOCKS = frozenset(("flock", "lockf", "LOCK_NB", "F_SETLK", "F_OFD_SETLK"))
+#: Name of the flag with which a file is made only if there is none: whoever made it holds the lock (open(2)).
+_EXCLUSIVELY = frozenset(("O_EXCL",))
 #: Prefixes of C functions below which SQLite runs.
 _SQLITE = ("sqlite3.", "_sqlite3.", "apsw.", "pysqlite3.")
 #: (file ending, function, variable with its time limit in seconds, negative for none). filelock 3.0-3.16.
@@ -36,7 +38,16 @@ def is_sqlite(function: str) -> bool:
 
 def asks_for_file_locks(frames: Frames, frame: Frame) -> bool:
     """Return whether a function, or one that it names, tries to lock files."""
-    search = _Search(frames, frame)
+    return _asks(frames, frame, _LOCKS)
+
+
+def makes_lock_files(frames: Frames, frame: Frame) -> bool:
+    """Return whether a function, or one that it names, makes files only where there are none."""
+    return _asks(frames, frame, _EXCLUSIVELY)
+
+
+def _asks(frames: Frames, frame: Frame, names: FrozenSet[str]) -> bool:
+    search = _Search(frames, frame, names)
     try:
         return search.asks(frame.code, frames.globals(frame) or 0, _DEPTH)
     except (Fault, NotThat):
@@ -80,7 +91,8 @@ class _Search:
     be a call: that the function names the locking call is enough.
     """
 
-    def __init__(self, frames: Frames, frame: Frame) -> None:
+    def __init__(self, frames: Frames, frame: Frame, wanted: FrozenSet[str]) -> None:
+        self._wanted = wanted
         self._frames, self._objects = frames, frames.objects
         self._functions = Functions(frames)
         self._self = frames.local(frame, "self")
@@ -89,7 +101,7 @@ class _Search:
     def asks(self, code: Code, namespace: int, depth: int) -> bool:
         """Return whether code, or code that it names, uses a locking name. Raises Fault or NotThat."""
         names = code.used_names()[:_MOST_NAMES]
-        if _LOCKS.intersection(names):
+        if self._wanted.intersection(names):
             return True
         if depth <= 1 or code.address in self._seen or len(self._seen) >= _MOST_CODES:
             return False
@@ -99,7 +111,7 @@ class _Search:
     def _leads(self, value: int, depth: int) -> bool:
         """Return whether a value is a locking C function, or a Python function that leads to one."""
         if self._objects.type_name(value) == "builtin_function_or_method":
-            return (callable_name(self._objects, value) or "") in _LOCKS
+            return (callable_name(self._objects, value) or "") in self._wanted
         function = self._functions.function(value)
         code = self._functions.code(function)
         return code is not None and self.asks(code, self._globals(function or 0), depth)

@@ -10,14 +10,17 @@ Source: Lib/asyncio/{locks,queues,tasks,taskgroups,streams,base_events,base_subp
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Callable, Dict, List, Literal, NamedTuple, Optional, Sequence, Tuple
 
 from ...cpython.frames.frame import Frame
+from ...cpython.heap.parts import Parts
 from ...cpython.objects.attributes import attribute, attributes
 from ...cpython.objects.builtins import NotThat
 from ...cpython.state.interpreter import Python
 from ...memory import Fault
+from ..channels import channel_of
 from .futures import CONCURRENT, Futures
 from .primitives import Primitive, Primitives
 from .streams import descriptor_of_server, descriptor_of_socket, descriptor_of_transport
@@ -28,6 +31,7 @@ _PACKAGES = ("/asyncio", "/anyio/_backends", "/anyio/_core", "/anyio/streams")
 _MAX_OWN = 8
 _MAX_LINKS = 5  # nested shields
 _MAX_TASKS = 100_000
+_MAX_LIMITED = 50  # frames searched for a limit
 
 
 AwaitedKind = Literal[
@@ -65,6 +69,12 @@ class Awaited:
     thread: Optional[int] = None  # the awaited threading.Thread
     detail: Optional[str] = None
     seconds: Optional[float] = None  # duration of a sleep
+    what: Optional[str] = None  # class of the future, if it is not asyncio's
+    sends: Optional[bool] = None  # of a channel: whether it sends, rather than receives
+    all: bool = False  # it goes on once all of the tasks have ended, unless it is cancelled together with them
+    end: Optional[int] = None  # of a channel: the object whose method waits
+    stays: bool = False  # a cancellation does not end the wait
+    outcome: Optional[str] = None  # phrase for what a thread does
 
 
 class _Place(NamedTuple):
@@ -87,6 +97,7 @@ class Awaiting:
         self._objects = python.objects
         self.futures = futures
         self.primitives = Primitives(python.objects)
+        self._parts = Parts(python.objects)
         self._rules: Dict[int, Tuple[bool, Optional[_Rule]]] = {}  # by address of the code object
 
     def of(self, frames: Sequence[Frame], waiter: int) -> Awaited:
@@ -103,6 +114,19 @@ class Awaiting:
     def own(self, frame: Frame) -> bool:
         """Return whether a frame belongs to asyncio or anyio."""
         return self._rule(frame)[0]
+
+    def given(self, frames: Sequence[Frame]) -> Optional[float]:
+        """Return the limit in seconds that a task's frames were given, as ``timeout`` of wait_for or wait.
+
+        None if there is none, or several that differ.
+        """
+        found = {
+            self._number(self._python.frames.local(frame, "timeout"))
+            for frame in frames[:_MAX_LIMITED]
+            if frame.function in ("wait_for", "wait", "_wait") and frame.code.filename.endswith("asyncio/tasks.py")
+        }
+        known = [given for given in found if given is not None and math.isfinite(given)]
+        return known[0] if len(known) == 1 else None
 
     def _rule(self, frame: Frame) -> Tuple[bool, Optional[_Rule]]:
         """Return (whether the frame is the framework's own, its rule), cached by code object."""
@@ -182,6 +206,12 @@ class Awaiting:
         found = self.primitives.at(self._self(at.frame))
         return None if found is None else Awaited(found.kind, primitive=found)
 
+    def _memory_stream(self, at: _Place) -> Optional[Awaited]:
+        """Describe the wait of an end of anyio's memory object stream, which sleeps on an Event of its own."""
+        end = self._self(at.frame)
+        found = channel_of(self._objects, self._parts, end, "anyio")
+        return None if found is None else Awaited("queue", primitive=found, sends=at.frame.code.name == "send", end=end)
+
     def _sleep(self, at: _Place) -> Optional[Awaited]:
         delay = self._number(self._python.frames.local(at.frame, "delay"))
         return Awaited("sleep", timed=True, detail=None if delay is None else f"sleep({delay:g})", seconds=delay)
@@ -195,6 +225,7 @@ class Awaiting:
         all_ = when is not None and self._objects.optional_text(when) == "ALL_COMPLETED"
         found = self._of_several(self._members(members), not all_, "wait")
         found.timed = self._given(local(at.frame, "timeout"))
+        found.all = all_ and not found.timed and found.future is None
         return found
 
     def _wait_for(self, at: _Place) -> Optional[Awaited]:
@@ -244,7 +275,7 @@ class Awaiting:
         if members is None:
             return None
         found = self._of_several(self._members(members), False, "TaskGroup")
-        found.passes_on = True
+        found.passes_on = found.all = True
         return found
 
     def _stream(self, at: _Place) -> Optional[Awaited]:
@@ -314,6 +345,7 @@ _RULES: Dict[Tuple[str, str], _Rule] = {
     ("taskgroups.py", "__aexit__"): _A._group, ("taskgroups.py", "_aexit"): _A._group,
     ("_asyncio.py", "acquire"): _A._primitive, ("_asyncio.py", "__aexit__"): _A._group,  # anyio
     ("_synchronization.py", "acquire"): _A._primitive,
+    ("memory.py", "send"): _A._memory_stream, ("memory.py", "receive"): _A._memory_stream,
     ("streams.py", "_wait_for_data"): _A._stream, ("streams.py", "_drain_helper"): _A._stream,
     ("streams.py", "drain"): _A._stream, ("streams.py", "wait_closed"): _A._stream,
     ("selector_events.py", "sock_recv"): _A._socket, ("selector_events.py", "sock_recv_into"): _A._socket,

@@ -8,7 +8,7 @@ A timer leads there through its callback (bound object, arguments, closure), or 
 
 from __future__ import annotations
 
-from typing import Iterable, Iterator, Optional, Set
+from typing import Dict, Iterable, Iterator, Optional
 
 from ...cpython.frames.functions import Functions
 from ...cpython.objects.attributes import Slots, attributes
@@ -23,6 +23,13 @@ _GUARDED = ("_task", "_host_task", "_tasks")
 _MAX_GUARDED = 1_000
 
 
+def earlier(one: Optional[float], other: Optional[float]) -> Optional[float]:
+    """Return the earlier of two times, of which None is an unknown one; None if both are unknown."""
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
+
+
 class Deadlines:
     """Effects of the timers of one interpreter; public methods never raise."""
 
@@ -33,17 +40,25 @@ class Deadlines:
         self._primitives = primitives
         self._slots = Slots(objects)
 
-    def ended(self, timers: Iterable[Handle]) -> Set[int]:
-        """Return the addresses of futures, tasks and primitives that the timers end."""
-        found: Set[int] = set()
+    def ended(self, timers: Iterable[Handle]) -> Dict[int, Optional[float]]:
+        """Map the futures, tasks and primitives that the timers end to when the first one is due.
+
+        Keys: addresses. Values: seconds of time.monotonic(); None if unknown.
+        """
+        found: Dict[int, Optional[float]] = {}
         for timer in timers:
-            direct = [a for a in timer.arguments if self._futures.kind(a) is not None]
-            if direct:  # as for asyncio.sleep
-                found.update(direct)
-                continue
-            for address in (*timer.arguments, *self._functions.carried(timer.callback)):
-                found.update(self._end(address))
+            for address in self._ends(timer):
+                found[address] = earlier(found.get(address), timer.when)
         return found
+
+    def _ends(self, timer: Handle) -> Iterator[int]:
+        """Yield what a timer ends."""
+        direct = [a for a in timer.arguments if self._futures.kind(a) is not None]
+        if direct:  # as for asyncio.sleep
+            yield from direct
+            return
+        for address in (*timer.arguments, *self._functions.carried(timer.callback)):
+            yield from self._end(address)
 
     def _end(self, address: int) -> Iterator[int]:
         """Yield what a timer ends through one object that it reaches."""

@@ -8,13 +8,14 @@ Source: attributes in Lib/asyncio/base_events.py, selector_events.py and unix_ev
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Dict, Iterable, Iterator, List, Literal, NamedTuple, Optional, Tuple
 
 from ...cpython.frames.frame import Frame
 from ...cpython.frames.functions import Functions
-from ...cpython.objects.attributes import Slots, attribute, attributes
+from ...cpython.objects.attributes import Slots, attribute, attributes, class_value
 from ...cpython.objects.builtins import NotThat
 from ...cpython.state.interpreter import InterpreterState, Python
 from ...memory import Fault
@@ -28,10 +29,14 @@ _MAX_HANDLES, _MAX_TIMERS, _MAX_DESCRIPTORS = 1_000, 100_000, 1_000
 
 
 class Handle(NamedTuple):
-    """A callback with its arguments, scheduled on a loop; addresses."""
+    """A callback with its arguments, scheduled on a loop; addresses.
+
+    ``when``: of a timer, its due time in seconds of time.monotonic(); None if unknown.
+    """
 
     callback: int
     arguments: Tuple[int, ...]
+    when: Optional[float] = None
 
 
 @dataclass
@@ -121,7 +126,7 @@ class EventLoops:
         loop.ready = self._objects.length_or_none(values.get("_ready"))
         loop.queue = list(self._queue(values.get("_ready")))
         loop.callbacks = [code for handle in loop.queue for code in self._code(handle.callback)]
-        self._read_timers(loop, values.get("_scheduled"))
+        self._read_timers(loop, values.get("_scheduled"), "time" not in values and self._keeps_time(address))
         self._read_selector(loop, values)
         loop.signals = self._signals(values.get("_signal_handlers"))
         closed = self._objects.integer_or_none(values.get("_closed"))
@@ -174,29 +179,40 @@ class EventLoops:
         except (Fault, NotThat):
             return Handle(callback, ())
 
-    def _read_timers(self, loop: LoopState, scheduled: Optional[int]) -> None:
-        """Set the timers of a loop, their number and the earliest due time."""
+    def _keeps_time(self, loop: int) -> bool:
+        """Return whether a loop's class has the ``time`` of BaseEventLoop, which is time.monotonic()."""
+        function = class_value(self._objects, loop, "time")
+        code = self._functions.code(function) if function is not None else None
+        return code is not None and code.filename.endswith(_BASE_EVENTS)
+
+    def _read_timers(self, loop: LoopState, scheduled: Optional[int], monotonic: bool) -> None:
+        """Set the timers of a loop, their number and the earliest due time.
+
+        ``monotonic``: whether due times are of time.monotonic(), rather than of an unknown clock.
+        """
         try:
             addresses = self._objects.items(scheduled, _MAX_TIMERS) if scheduled else None
         except (Fault, NotThat):
             loop.scheduled = self._objects.length_or_none(scheduled)
             return
         if addresses is not None:
-            loop.timers = [handle for handle in map(self._handle, addresses) if handle is not None]
+            found = [(address, self._handle(address)) for address in addresses]
+            loop.timers = [
+                handle._replace(when=self._when(address) if monotonic else None)
+                for address, handle in found
+                if handle is not None
+            ]
             loop.scheduled = len(loop.timers)
-            loop.first_timer = min(
-                (when for when in map(self._when, addresses[:_MAX_HANDLES]) if when is not None), default=None
-            )
+            loop.first_timer = min((timer.when for timer in loop.timers if timer.when is not None), default=None)
 
     def _when(self, handle: int) -> Optional[float]:
-        """Return the due time of a timer, seconds of time.monotonic(); None if cancelled or unreadable."""
-        if self._handle(handle) is None:
-            return None
+        """Return the due time of a timer by its loop's clock; None if unreadable."""
         when = self._slots.get(handle, "_when")
         try:
-            return float(self._objects.number(when)) if when else None
-        except (Fault, NotThat):
+            due = float(self._objects.number(when)) if when else None
+        except (Fault, NotThat, OverflowError):
             return None
+        return due if due is not None and math.isfinite(due) else None
 
     def _code(self, callback: int) -> Iterator[int]:
         """Yield the address of a callback's code object, if known."""

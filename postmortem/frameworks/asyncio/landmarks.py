@@ -9,7 +9,7 @@ Lib/asyncio/base_events.py (_asyncgens); Lib/weakref.py and _weakrefset.py (Weak
 
 from __future__ import annotations
 
-from typing import Collection, Dict, Iterable, Optional, Set
+from typing import Collection, Dict, Iterable, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ...cpython.objects.attributes import attribute
 from ...cpython.objects.builtins import NotThat
@@ -22,10 +22,31 @@ from .tasks import Asyncio
 _SETS = ("_all_tasks", "_scheduled_tasks", "_eager_tasks")
 
 
-class Landmarks:
-    """Recognisable objects of one process; ``tasks``: addresses of all known tasks."""
+class Suspension(NamedTuple):
+    """A task of another framework than asyncio; addresses.
 
-    def __init__(self, python: Python, tasks: Collection[int]) -> None:
+    ``awaited``: the object that it waits for, 0 if none.
+    """
+
+    coroutine: int
+    awaited: int = 0
+
+
+class Landmarks:
+    """Recognisable objects of one process.
+
+    - ``tasks``: addresses of all known tasks
+    - ``others``: those of other frameworks, greenlets among them
+    - ``behind``: of tasks that go on once all of several others have ended, these others
+    """
+
+    def __init__(
+        self,
+        python: Python,
+        tasks: Collection[int],
+        others: Optional[Mapping[int, Suspension]] = None,
+        behind: Optional[Mapping[int, Tuple[int, ...]]] = None,
+    ) -> None:
         self._python = python
         self._objects = python.objects
         self.modules: Dict[int, str] = {}  # address of a namespace → module name
@@ -37,8 +58,15 @@ class Landmarks:
         self._waits: Dict[int, int] = {}  # pending task → awaited future, 0 if none
         self._awaited_by: Dict[int, Set[int]] = {}  # awaited future → tasks that await it
         self._loops: Set[int] = set()
+        suspended = others or {}
         for interpreter in python.interpreters:
-            self._look(interpreter, tasks)
+            self._look(interpreter, [task for task in tasks if task not in suspended])
+        for task, other in suspended.items():
+            self._waits[task] = other.awaited
+            self.coroutines.update((other.coroutine,) if other.coroutine else ())
+        for task, awaited in (behind or {}).items():
+            for child in awaited:
+                self._awaited_by.setdefault(child, set()).add(task)
         for task, future in self._waits.items():
             self._awaited_by.setdefault(future, set()).add(task)
         self.pending = set(self._waits)  # tasks that have not ended

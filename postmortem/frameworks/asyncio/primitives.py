@@ -47,6 +47,10 @@ class Primitive(NamedTuple):
     owner: Optional[int] = None  # task that holds the lock, if recorded
     owner_runs: Optional[int] = None  # coroutine of that task, if recorded
     library: str = "asyncio"
+    called: Optional[str] = None  # name of its class, unless that of asyncio's
+    owner_ended: Optional[bool] = None  # whether the recorded owner has ended; None: unknown
+    holders: Tuple[int, ...] = ()  # recorded holders of permits: tasks, or any other objects
+    unbuffered: bool = False  # a channel that hands items over without keeping any
 
 
 class Primitives:
@@ -183,6 +187,8 @@ def describe(primitive: Primitive) -> str:
 
 
 def _queue(queue: Primitive) -> List[str]:
+    if queue.unbuffered:
+        return ["no buffer"]
     if queue.value is None:
         return []
     full = bool(queue.limit) and queue.limit is not None and queue.value >= queue.limit > 0

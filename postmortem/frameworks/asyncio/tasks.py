@@ -39,6 +39,8 @@ class TaskState:
     awaiting: Optional[str] = None
     ready: Optional[bool] = None  # suspended, but runnable in the loop's next turn
     waiter: int = 0  # address of the awaited future; 0: none
+    greenlet: bool = False
+    ident: Optional[int] = None  # pthread_t of the thread that it belongs to, if it has no loop
 
 
 class Asyncio:
