@@ -21,7 +21,7 @@ from .interpreters import Collections, Gil, Interpreter, PythonInfo, StopTheWorl
 from .loops import Loop, Pool, Task, TaskWait
 from .machine import ControlGroup, Machine
 from .origin import Origin
-from .processes import Process, SignalHandler
+from .processes import Ended, LeftBehind, Process, SignalHandler
 from .resources import End, Resource, Waker
 from .stacks import Calling, Frame, LeftOut, Local, NativeFrame, PythonFrame, Recursion, Sample, ThreadException
 from .structs import replace
@@ -30,8 +30,8 @@ from .usable import MOST_BYTES
 
 __all__ = [
     "MOST_BYTES", "SCHEMA", "Backlog", "Because", "Calling", "Collections", "ControlGroup", "Counters", "Crash", "End",
-    "Evidence", "Fact", "Frame", "Gap", "Gil", "HeldLock", "Interpreter", "KeptException", "LeftOut", "Local", "Loop",
-    "Machine", "NativeFrame", "Origin", "Pool", "Process", "PythonFrame", "PythonInfo", "Recursion", "Resource", "Sample",
-    "SignalHandler", "StopTheWorld", "Stretch", "Task", "TaskWait", "Thread", "ThreadException", "Timings", "Trigger",
-    "Wait", "Waker", "decode", "encode", "fact", "json_bytes", "replace",
+    "Ended", "Evidence", "Fact", "Frame", "Gap", "Gil", "HeldLock", "Interpreter", "KeptException", "LeftBehind",
+    "LeftOut", "Local", "Loop", "Machine", "NativeFrame", "Origin", "Pool", "Process", "PythonFrame", "PythonInfo",
+    "Recursion", "Resource", "Sample", "SignalHandler", "StopTheWorld", "Stretch", "Task", "TaskWait", "Thread",
+    "ThreadException", "Timings", "Trigger", "Wait", "Waker", "decode", "encode", "fact", "json_bytes", "replace",
 ]  # fmt: skip

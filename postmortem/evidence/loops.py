@@ -38,6 +38,8 @@ class Loop(msgspec.Struct, frozen=True):
     callback_lasts_s: Optional[float] = None  # lower bound: the current callback has run for at least this long
     # for a busy loop: where the program creates tasks and callbacks inside loops
     spawned_at: Tuple[PythonFrame, ...] = ()
+    # for a loop that sleeps although callbacks are ready: where the program's plain functions may have made them so
+    readied_at: Tuple[PythonFrame, ...] = ()
 
 
 class TaskWait(msgspec.Struct, frozen=True):
@@ -49,7 +51,11 @@ class TaskWait(msgspec.Struct, frozen=True):
     any: bool = False  # True: the first of `tasks` to end completes the wait
     endless: Optional[bool] = None  # True: no timeout ends it
     detail: Optional[str] = None  # one phrase for the reader
-    timeout_s: Optional[float] = None  # total duration of a sleep; None otherwise
+    timeout_s: Optional[float] = None  # total duration of a sleep; the limit given to wait_for; None: none, or unknown
+    # seconds from the capture until a timer ends the wait; negative: overdue; None: no timer does, or unknown
+    remaining_s: Optional[float] = None
+    gate: Optional[str] = None  # as in Wait
+    polls_s: Optional[float] = None  # as in Wait
 
     @property
     def phrase(self) -> Optional[str]:
@@ -58,13 +64,13 @@ class TaskWait(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A task of an event loop: asyncio's or trio's."""
+    """A task of an event loop, asyncio's or trio's, or a greenlet: its hub, gevent's or eventlet's, is the loop."""
 
     id: str
     name: Optional[str]
     state: TaskState
     loop: Optional[str]
-    stack: Tuple[PythonFrame, ...] = ()  # innermost await first
+    stack: Tuple[PythonFrame, ...] = ()  # innermost await, or most recent call, first
     awaiting: Optional[str] = None  # operand of the innermost await: "sleep(0)", "Future", "Task:NAME", …
     resource: Optional[str] = None  # id in Process.resources of the awaited socket
     wait: Optional[TaskWait] = None  # None: running, ready to run, or unknown
@@ -87,5 +93,7 @@ class Pool(msgspec.Struct, frozen=True):
     replaced: Optional[int] = None  # workers started to replace others that ended
     queued: Optional[int] = None  # jobs that no worker has taken yet
     pending: Optional[int] = None  # unfinished results that may be waited for
-    broken: Optional[bool] = None
+    broken: Optional[bool] = None  # True: a worker has ended abruptly, and the pool gives up all its jobs
+    recycles: Optional[bool] = None  # True: workers end after a number of jobs, and are replaced
+    helpers_ended: Tuple[str, ...] = ()  # functions of the pool's own threads that have ended although it is in use
     shutdown: Optional[bool] = None

@@ -17,6 +17,7 @@ from .machine import ControlGroup
 from .resources import Resource
 from .stacks import PythonFrame
 from .threads import Counters, Thread
+from .vocabulary import EndBasis
 
 
 class SignalHandler(msgspec.Struct, frozen=True):
@@ -24,6 +25,24 @@ class SignalHandler(msgspec.Struct, frozen=True):
 
     signal: int
     function: Optional[PythonFrame] = None  # at its first line
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """A child process that has ended."""
+
+    pid: int
+    basis: EndBasis
+    name: Optional[str] = None  # its name in the program: "ForkPoolWorker-3"
+    status: Optional[int] = None  # exit status, or minus the number of the signal that ended it; None: unknown
+
+
+class LeftBehind(msgspec.Struct, frozen=True):
+    """A thread of the parent that was there when this process was forked, and that this process therefore lacks."""
+
+    tid: int  # in the parent
+    name: Optional[str] = None
+    # ids in this process's resources of objects of which that thread awaits the original in the parent
+    serves: Tuple[str, ...] = ()
 
 
 class Process(msgspec.Struct, frozen=True):
@@ -65,6 +84,9 @@ class Process(msgspec.Struct, frozen=True):
 
     backlogs: Tuple[Backlog, ...] = ()  # the longest first
     kept_exceptions: Tuple[KeptException, ...] = ()  # largest first
+    left_behind: Tuple[LeftBehind, ...] = ()  # known threads of its parent that were not forked with it
+    ended: Tuple[Ended, ...] = ()  # children that have ended, as far as known
+    exit_status: Optional[int] = None  # of a zombie: as in ``Ended``
     own_pid: Optional[int] = None  # its pid in its own pid namespace; None: the same as ``pid``, or unknown
 
     @property

@@ -8,7 +8,7 @@ import msgspec
 
 from .facts import Because
 from .stacks import PythonFrame
-from .vocabulary import EndMode, OwnerBasis, ResourceKind, WakerBasis, WakerRole
+from .vocabulary import EndMode, OwnerBasis, ResourceKind, WakerBasis, WakerGrade, WakerRole
 
 
 class Waker(msgspec.Struct, frozen=True):
@@ -25,6 +25,8 @@ class Waker(msgspec.Struct, frozen=True):
     frame: Optional[PythonFrame] = None  # where it acquired the resource, or the frame that refers to it
     # for the reader: "queue of ThreadPoolExecutor-0", "descriptor 7", "global REGISTRY of app.main"
     name: Optional[str] = None
+    grade: Optional[WakerGrade] = None  # of role "reach"; None: unknown
+    site: Optional[PythonFrame] = None  # where the operation is applied, or the object handed on
 
 
 class End(msgspec.Struct, frozen=True):
@@ -71,4 +73,6 @@ class Resource(msgspec.Struct, frozen=True):
     taken_at: Tuple[PythonFrame, ...] = ()  # for a held lock without a known holder: where the program acquires it
     named: Optional[bool] = None  # False: no examined variable refers to it, so no code can reach it by name
     module: Optional[str] = None  # for an import lock: the module that is imported
+    # True: a condition, semaphore or barrier of native code, of which only the wait is known, not what it is for
+    native: Optional[bool] = None
     released_at: Tuple[PythonFrame, ...] = ()  # for such a held lock: functions that release without having acquired it

@@ -41,7 +41,7 @@ class Wait(msgspec.Struct, frozen=True):
     kind: WaitKind
     syscall: Optional[str] = None
     resource: Optional[str] = None  # id in Process.resources
-    timeout_s: Optional[float] = None  # None: unknown or unlimited (see `endless`)
+    timeout_s: Optional[float] = None  # the limit given; None: unknown or unlimited (see `endless`)
     endless: Optional[bool] = None  # True: no timeout
     fd: Optional[int] = None
     pid: Optional[int] = None  # the child waited for
@@ -50,6 +50,10 @@ class Wait(msgspec.Struct, frozen=True):
     polls_s: Optional[float] = None  # sleep between attempts of a thread that polls instead of waiting
     over: Optional[bool] = None  # True: already notified, not yet woken; None: not notified, or unknown
     verb: Optional[WaitVerb] = None
+    # seconds from the capture until the wait gives up; negative: overdue; None: no limit, or unknown
+    remaining_s: Optional[float] = None
+    # id in Process.resources of the pool, limiter or the like around `resource`, of which the thread wants a part
+    gate: Optional[str] = None
 
     @property
     def phrase(self) -> Optional[str]:

@@ -25,6 +25,8 @@ ResourceKind = Literal[
     "import-lock",
     "pool-result",
     "gil",
+    # used by threads and tasks: an object that lends parts of itself
+    "pool",
     # used by asyncio tasks
     "async-lock",
     "async-event",
@@ -103,6 +105,14 @@ OwnerBasis = Literal["recorded", "with-slot", "inferred"]
 #: How a waker is known: as an owner, from a kernel table, or from a reference in memory.
 WakerBasis = Literal["recorded", "with-slot", "inferred", "kernel", "memory"]
 
+#: What a waker found by references could do. names: code that it can still run, or start, applies an operation that ends
+#: the wait to the object, or hands the object on to something unknown; refers: none does.
+WakerGrade = Literal["names", "refers"]
+
+#: How the end of a process is known. zombie: its parent has not collected its status; recorded: an object of its parent has
+#: its status; missing: an object of its parent has its PID, and no such process was found.
+EndBasis = Literal["zombie", "recorded", "missing"]
+
 #: How a fact of a crash is known. instruction: from the operands of the instruction and the registers.
 CrashBasis = Literal["recorded", "instruction", "inferred"]
 
@@ -159,7 +169,8 @@ GapCode = Literal[
     "thread-unseen", "frames-guessed", "frames-guessed-unread", "no-time-for-gdb",
     # Python: interpreter, stacks, values, sources
     "no-interpreter", "interpreter-unread", "interpreter-ending", "stack-cut", "frames-unread", "frames-left-out",
-    "greenlets", "tasks-unread", "locals-unread", "locals-left-out", "no-locals", "no-locals-in-report", "locals-stripped",
+    "greenlets", "greenlets-unread", "tasks-unread", "locals-unread", "locals-left-out", "no-locals", "no-locals-in-report",
+    "locals-stripped",
     "sources-unread", "unassigned-samples",
     # waits and wakers
     "call-unread", "restarted-call", "restarted-calls", "semaphores-unread", "no-handler-table", "native-handlers",
@@ -177,12 +188,14 @@ WaitVerb = Literal["waits", "wants", "asks", "call"]
 #: The kind of fact that supports a conclusion; its words and slots stand in ``report/phrases/facts.py``.
 FactCode = Literal[
     "work-item-queued", "work-item-runs", "unreferred", "pool-full", "with-manager", "coroutine-queued", "coroutine-runs",
+    "function-runs", "call-runs", "call-queued",
     "set-by-shutdown", "workers-wait", "no-job-queued", "no-job-sent", "no-result-sent", "taker-ended", "taker-ended-here",
     "shared-taken", "shared-none-has", "shared-taker-gone", "shared-mapped-by", "shared-none-took", "shared-guards",
     "left-behind-here", "forked-from", "left-behind", "records-no-thread-here", "no-frame-holds", "only-thread-waits",
     "records-one-left", "parent-unread", "recorded-ended-in-parent", "recorded-in-parent", "same-address-held",
-    "same-address-free", "permits-held", "records-ended-task", "stacks-hold-none", "stacks-took-none", "tasks-hold-none",
-    "tasks-took-none", "mutex-owner-gone", "alone-inside", "readers-hold", "kernel-lock", "held-through", "taker-is-no-more",
+    "same-address-free", "permits-held", "parts-held", "records-ended-task", "stacks-hold-none", "stacks-took-none",
+    "tasks-hold-none", "tasks-took-none", "mutex-owner-gone", "alone-inside", "alone-inside-library", "readers-hold",
+    "kernel-lock", "held-through", "taker-is-no-more",
     "taker-has-closed", "pipe-moves", "other-end", "end-held", "more-ends", "named-file", "hidden-holder",
     "holders-unrecorded", "descriptors-unread", "descriptors-in-flight", "machine-unsearched", "younger-processes",
     "given-by-others", "all-searched", "child-ends-it", "only-waiters-refer", "has-a-way", "referred-to",

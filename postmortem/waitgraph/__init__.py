@@ -20,10 +20,11 @@ from .agents import Agent, Place, Places, program
 from .chains import Chain
 from .cycles import Cycle
 from .edges import Edge
-from .graph import WAKES, WaitGraph, graph_of
+from .graph import GOES_ON, WAKES, WaitGraph, graph_of
 from .reasons import Blocked, NoneRuns, Others, Reason
 
 __all__ = [
+    "GOES_ON",
     "WAKES",
     "Agent",
     "Blocked",

@@ -67,6 +67,25 @@ def weakened(
     return found
 
 
+def without_bystanders(edges: Mapping[Agent, Tuple[Edge, ...]]) -> Mapping[Agent, Tuple[Edge, ...]]:
+    """Return the edges without wakers that only refer to what is awaited; the same mapping if no edge differs."""
+    found: Dict[Agent, Tuple[Edge, ...]] = {}
+    for agent, several in edges.items():
+        if any(edge.bystanders or edge.only_named for edge in several):
+            found[agent] = tuple(_strict(edge) for edge in several)
+    return {**edges, **found} if found else edges
+
+
+def _strict(edge: Edge) -> Edge:
+    wakers = tuple(waker for waker in edge.wakers if waker not in edge.bystanders) if edge.bystanders else edge.wakers
+    return edge._replace(wakers=wakers, everyone=edge.everyone and not edge.only_named)
+
+
+def is_far(edge: Edge, far_s: float) -> bool:
+    """Return whether the limit of a wait ends it only ``far_s`` seconds after the capture, or later."""
+    return edge.endless is False and edge.remaining_s is not None and edge.remaining_s >= far_s
+
+
 def _may_be_left(place: Place, agent: Agent, moving: Set[Agent]) -> bool:
     """Return whether the agent is a task whose loop's main task can move: when that ends, all others are cancelled."""
     task = place.tasks.get(agent.task or "")

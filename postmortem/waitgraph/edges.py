@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Dict, FrozenSet, Iterator, List, Literal, NamedTuple, Optional, Tuple, Union
+from typing import Dict, FrozenSet, Iterable, Iterator, List, Literal, NamedTuple, Optional, Tuple, Union
 
-from ..evidence import Because, Loop, Resource, Task, Thread, Wait, Waker, fact
+from ..evidence import Because, Loop, Resource, Task, TaskWait, Thread, Wait, Waker, fact
 from ..evidence.vocabulary import ResourceKind, TaskWaitKind, WaitKind, WakerBasis
 from .agents import Agent, Place, Places
 
@@ -12,7 +12,7 @@ from .agents import Agent, Place, Places
 IN_PROCESS: FrozenSet[ResourceKind] = frozenset((
     "lock", "rlock", "condition", "event", "semaphore", "barrier", "queue", "future", "thread", "import-lock",
     "async-lock", "async-event", "async-condition", "async-semaphore", "async-queue", "async-barrier", "async-future",
-    "mutex", "rwlock", "gil",
+    "mutex", "rwlock", "gil", "pool",
 ))  # fmt: skip
 #: Waits without a known resource that only the same process can end: the waker of a private futex is in it.
 _IN_PROCESS_WAITS: FrozenSet[WaitKind] = frozenset(("lock", "rlock", "condition", "futex", "mutex", "gil"))
@@ -63,6 +63,9 @@ class Edge(NamedTuple):
     gone: bool = False  # True: the holder has ended
     because: Tuple[Because, ...] = ()  # why no other agent can end it
     signals: bool = False  # True: `wakers` could signal it, but hold nothing and owe no work: none of them is to blame
+    bystanders: Tuple[Agent, ...] = ()  # of `wakers`, those that only refer to the resource
+    remaining_s: Optional[float] = None  # until the wait gives up; negative: overdue; None: no limit, or unknown
+    only_named: bool = False  # True: without bystanders, `wakers` are all that could end it, whatever `everyone` says
 
     @property
     def named(self) -> Tuple[Agent, ...]:
@@ -83,10 +86,17 @@ class Edge(NamedTuple):
 def edges_of(places: Places, place: Place) -> Iterator[Edge]:
     """Yield the edges of every thread and task of a process, and of the process as a whole."""
     for thread in place.process.threads:
-        yield from _thread_edges(places, place, thread)
+        for edge in _thread_edges(places, place, thread):
+            yield _limited(edge, thread.wait) if edge.kind != "stopped" else edge
     for task in place.process.tasks:
-        yield from _task_edges(place, task)
+        for edge in _task_edges(place, task):
+            yield _limited(edge, task.wait) if edge.kind != "turn" else edge
     yield from _process_edges(place)
+
+
+def _limited(edge: Edge, wait: Union[Wait, TaskWait, None]) -> Edge:
+    """Return an edge with what remains of its wait's limit."""
+    return edge if wait is None or wait.remaining_s is None else edge._replace(remaining_s=wait.remaining_s)
 
 
 def _process_edges(place: Place) -> Iterator[Edge]:
@@ -110,7 +120,7 @@ def _thread_edges(places: Places, place: Place, thread: Thread) -> Iterator[Edge
     if thread.state in ("T", "t"):
         yield Edge(agent, "is stopped", fact("until-continued"), "stopped", outside=(fact("stopper"),))
         return
-    resource = place.resources.get(wait.resource or "")
+    resource = _awaited(place, wait)
     loop = place.loop_of.get(thread.tid)
     if wait.kind == "event-loop" and loop is not None:
         yield _loop_edge(place, agent, wait)
@@ -262,7 +272,7 @@ def _task_edges(place: Place, task: Task) -> Iterator[Edge]:
         wakers = tuple(Agent(place.pid, task=t) for t in wait.tasks)
         yield Edge(agent, "awaits", what, "task", wait.resource, wakers, not wait.any, endless=wait.endless)
         return
-    resource = place.resources.get(wait.resource or "")
+    resource = _awaited(place, wait)
     if resource is not None:
         yield _resource_edge(place, agent, resource, wait.endless)
         return
@@ -279,6 +289,12 @@ def _task_edges(place: Place, task: Task) -> Iterator[Edge]:
 
 
 # ---------------------------------------------------------------------- resources
+
+
+def _awaited(place: Place, wait: Union[Wait, TaskWait]) -> Optional[Resource]:
+    """Return what an agent waits for: the gate of which it wants a part, else the object that it sleeps on."""
+    gate = place.resources.get(wait.gate or "")
+    return gate if gate is not None else place.resources.get(wait.resource or "")
 
 
 def _owner(place: Place, resource: Resource) -> Optional[Agent]:
@@ -333,8 +349,18 @@ def _resource_edge(place: Place, agent: Agent, resource: Resource, endless: Opti
         basis="inferred" if known.guessed else "memory",
         endless=endless,
         because=resource.because,
-        signals=inside and resource.kind not in _HELD and known.reach,
+        signals=inside and resource.kind not in _HELD and known.reach and not _is_owed(resource),
+        bystanders=known.bystanders,
+        only_named=inside and resource.closed is True and not known.others_named,
     )
+
+
+def _is_owed(resource: Resource) -> bool:
+    """Return whether a single agent is left whose code resolves a future: the result is its to give."""
+    if resource.kind not in ("future", "async-future") or resource.closed is not True or len(resource.wakers) != 1:
+        return False
+    waker = resource.wakers[0]
+    return waker.role == "reach" and waker.grade == "names" and (waker.tid is not None or waker.task is not None)
 
 
 class _Wakers(NamedTuple):
@@ -344,6 +370,17 @@ class _Wakers(NamedTuple):
     others: bool  # True: another waker, such as a global or a timer, is no agent: any running code may use it
     guessed: bool  # True: one of them is inferred
     reach: bool  # True: none of them holds it or owes work
+    bystanders: Tuple[Agent, ...] = ()  # agents none of whose code ends the wait
+    others_named: bool = False  # True: of the wakers that are no agents, one may be used by code that ends the wait
+
+
+def _bystanders(several: Iterable[Tuple[Waker, Optional[Agent]]]) -> Tuple[Agent, ...]:
+    """Return the agents that only refer to a resource, on every path to it."""
+    graded: Dict[Agent, bool] = {}
+    for waker, who in several:
+        if who is not None:
+            graded[who] = graded.get(who, True) and waker.grade == "refers"
+    return tuple(who for who, refers in graded.items() if refers)
 
 
 def _wakers(place: Place, resource: Resource) -> _Wakers:
@@ -360,5 +397,7 @@ def _wakers(place: Place, resource: Resource) -> _Wakers:
             None in found,
             any(w.basis == "inferred" for w in several),
             all(w.role in _REACHES for w in several),
+            _bystanders(zip(several, found)),
+            any(who is None and w.grade != "refers" for w, who in zip(several, found)),
         )
     return known

@@ -9,7 +9,7 @@ from ..evidence import Evidence, Process
 from .agents import Agent, Places
 from .chains import Chain, follow
 from .cycles import Cycle, find_cycles
-from .doubts import handles, interrupted, weakened
+from .doubts import handles, interrupted, is_far, weakened, without_bystanders
 from .edges import Edge, edges_of
 from .liveness import Unmet, movers
 from .reasons import WALKED, Reason, reasons
@@ -17,11 +17,14 @@ from .reasons import WALKED, Reason, reasons
 #: Voluntary switches a second from which a thread counts as woken again and again. A stuck thread has none in the window,
 #: or one in all if it blocked during it.
 WAKES = 1.5
+#: From so many a second it goes on, whatever it was found waiting for: no interruption by signals is as frequent.
+GOES_ON = 20.0
 #: Most agents visited by one query of `needs`.
 _FOLLOWED = 300
 #: Agents visited for all reasons together; after that each call visits only as many as its sentences can name.
 MOST_REASONS, FEW_REASONS = 50_000, 50
-
+#: A deadline this many times later than the capture's own, and at least so many seconds away, ends a wait only in theory.
+FAR, FAR_S = 10, 600.0
 
 #: How certain it is that nothing can wake an agent.
 Stuck = Literal["proven", "likely"]
@@ -53,6 +56,11 @@ class WaitGraph:
                     self._waiters.setdefault(needed, []).append(waiter)
         self._moving = movers(agents, self.edges, self._may_open)
         self._unmet = Unmet(self._moving)
+        far = FAR * (evidence.trigger.seconds or 0.0)
+        self._far_s = max(FAR_S, far)
+        self._strict = without_bystanders(self.edges)
+        self._named = movers(agents, self._strict, self._may_open) if self._strict is not self.edges else self._moving
+        self._unnamed = Unmet(self._named)
         doubted = weakened(self.edges, self.places, self._moving)
         self._perhaps_moving = movers(agents, doubted, lambda e: self._may_open(e) or not self._is_sure(e))
 
@@ -61,20 +69,26 @@ class WaitGraph:
     def stuck(self, agent: Agent) -> Optional[Stuck]:
         """Return how certain it is that no agent, timer, descriptor or outside process can ever wake an agent.
 
-        "likely": a doubt remains, such as an inferred fact or a signal handler; None: the agent can move, or nothing shows
-        that it cannot.
+        "likely": a doubt remains, such as an inferred fact, a signal handler, or agents that refer to what is awaited
+        although no code of theirs ends the wait; None: the agent can move, or nothing shows that it cannot.
         """
-        if agent in self._moving or agent not in self.edges:
+        if agent in self._named or agent not in self.edges:
             return None
-        return "likely" if agent in self._perhaps_moving else "proven"
+        return "likely" if agent in self._moving or agent in self._perhaps_moving else "proven"
 
     @property
     def stuck_agents(self) -> FrozenSet[Agent]:
         """Return the threads and tasks that cannot move, likely or proven."""
-        return frozenset(a for a in self.agents if not a.is_process and a not in self._moving)
+        return frozenset(a for a in self.agents if not a.is_process and a not in self._named)
+
+    def is_limited(self, edge: Edge) -> bool:
+        """Return whether a time limit ends a wait in practice: one that is not long after the capture."""
+        return edge.endless is False and not is_far(edge, self._far_s)
 
     def blocking(self, agent: Agent) -> Optional[Edge]:
         """Return the edge of an agent that can never be ended; None if there is none."""
+        if agent in self._moving:
+            return next((edge for edge in self._strict.get(agent, ()) if self._unnamed.holds(edge)), None)
         return next((edge for edge in self.edges.get(agent, ()) if self._unmet.holds(edge)), None)
 
     def late(self, seconds: float) -> Dict[Agent, Edge]:
@@ -102,7 +116,7 @@ class WaitGraph:
         found = []
         for agent in self.agents:
             edge = self.blocking(agent) if not agent.is_process and self.stuck(agent) else None
-            if edge is not None and (edge.signals or not any(waker not in self._moving for waker in edge.wakers)):
+            if edge is not None and (edge.signals or not any(waker not in self._named for waker in edge.wakers)):
                 found.append(agent)
         return tuple(found)
 
@@ -110,8 +124,8 @@ class WaitGraph:
         """Return whether an event other than an agent of the graph may end the edge."""
         if edge.outside or edge.endless is False:
             return True
-        if (edge.everyone or edge.signals) and self._wakes(edge.waiter):
-            return True
+        if edge.kind != "gil" and self._rate(edge.waiter) >= (WAKES if edge.everyone or edge.signals else GOES_ON):
+            return True  # the switch timer wakes a waiter for the GIL 200 times a second, whoever has it
         return edge.everyone and handles(self.places.process(edge.waiter)) is True
 
     def _is_sure(self, edge: Edge) -> bool:
@@ -121,12 +135,15 @@ class WaitGraph:
             return False
         return not edge.everyone or (place is not None and handles(place.process) is False)
 
-    def _wakes(self, agent: Agent) -> bool:
-        """Return whether the agent woke repeatedly over the window, which shows that something signals it."""
+    def _rate(self, agent: Agent) -> float:
+        """Return how often a second the agent woke over the window, which shows that something ends its waits.
+
+        0 if that is unknown, or if it only polls.
+        """
         thread = self.places.thread(agent)
-        counters = thread.counters if thread is not None else None
-        switches = counters.switches_per_s if counters is not None else None
-        return switches is not None and switches >= WAKES
+        if thread is None or thread.counters is None or (thread.wait is not None and thread.wait.polls_s is not None):
+            return 0.0
+        return thread.counters.switches_per_s or 0.0
 
     # ------------------------------------------------------------------ paths
 
@@ -143,7 +160,7 @@ class WaitGraph:
 
     def chain(self, start: Agent) -> Chain:
         """Return the path from a waiter to the end of its wait."""
-        return follow(start, self.edges, self._moving.__contains__)
+        return follow(start, self._strict, self._named.__contains__)
 
     def behind(self, agents: FrozenSet[Agent]) -> Tuple[Agent, ...]:
         """Return the threads and tasks that wait, directly or through others, for one of these agents.
@@ -174,7 +191,7 @@ class WaitGraph:
         if place is None:
             return True
         tasks = (Agent(pid, task=t.id) for t in place.process.tasks if t.state != "done")
-        return any(a in self._moving for a in (*(Agent(pid, t.tid) for t in place.process.threads), *tasks))
+        return any(a in self._named for a in (*(Agent(pid, t.tid) for t in place.process.threads), *tasks))
 
     def needs(self, agent: Agent, resource: str) -> bool:
         """Return whether a stuck agent waits for a resource of its process, directly or through the agents it depends on."""
@@ -195,7 +212,9 @@ class WaitGraph:
     def reasons(self, *start: Agent) -> Tuple[Reason, ...]:
         """Return why these agents cannot move, step by step."""
         most = max(FEW_REASONS, min(WALKED, MOST_REASONS - self.walked))
-        told = reasons(start, self.edges, self.places, self._moving, most)
+        strict = any(agent in self._moving for agent in start)
+        edges, moving = (self._strict, self._named) if strict else (self.edges, self._moving)
+        told = reasons(start, edges, self.places, moving, most)
         self.walked += told.walked
         return told.reasons
 

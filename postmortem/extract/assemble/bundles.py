@@ -15,6 +15,7 @@ from ...foreign.held import Folder
 from ...foreign.processfiles import Shelves, below
 from ...redaction.evidence import discreet
 from ..recorded import documents
+from ..recorded.clocks import read_clocks
 from ..recorded.connections import Connections
 from ..recorded.raw import Raw, tids
 from ..recorded.shapes import number, pid_of, read_json
@@ -119,6 +120,7 @@ def raw_facts(
         read_window(folder, pid),
         {outer.get(tid, tid): seen for tid, seen in samples.items()},
         Descriptors(fds if isinstance(fds, dict) else {}, connections.net, pid, connections) if facts else None,
+        read_clocks(folder, pid),
     )
 
 

@@ -72,7 +72,7 @@ def _evidence(
     core: ElfCore, files: Files, how: How, tool_version: str, began: float
 ) -> Tuple[Evidence, ProcessContext]:
     pid = core.pid or (core.threads[0].tid if core.threads else 0)
-    opened = with_program(core, pid, None, files, how)._replace(crashed=True)
+    opened = with_program(core, pid, _estimated(how), files, how)._replace(crashed=True)
     begun = begin(opened, how, start_gdb([opened], how) if how.gdb_s else None)
     process, gaps, trace = finish(begun, how)
     from ...redaction.evidence import discreet  # noqa: PLC0415 - as in begin
@@ -93,6 +93,16 @@ def _evidence(
         tool_version=tool_version,
     )
     return discreet(found), begun.reading.context
+
+
+def _estimated(how: How) -> Optional[Raw]:
+    """Return the clocks of a lone core as its only raw facts; None if they are unknown."""
+    if how.dumped_at is None:
+        return None
+    from ..recorded.clocks import Clocks  # noqa: PLC0415 - as in begin
+    from ..recorded.raw import NO_RAW  # noqa: PLC0415
+
+    return NO_RAW._replace(clocks=Clocks(*how.dumped_at, digits=0))
 
 
 def open_core(path: Path, files: Files, *, descriptor: Optional[int] = None) -> ElfCore:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Callable, NamedTuple, Optional
+from typing import Callable, NamedTuple, Optional, Tuple
 
 #: Seconds for gdb without a deadline for the verdict.
 GDB_DEADLINE_S = 60.0
@@ -14,6 +14,7 @@ class How(NamedTuple):
 
     - ``meanwhile``: called when only gdb is still working
     - ``gdb_s``: seconds for gdb; 0: do not start it
+    - ``dumped_at``: CLOCK_REALTIME and CLOCK_MONOTONIC in seconds when a lone core was dumped, as an estimate
     """
 
     exe: Optional[Path] = None
@@ -22,3 +23,4 @@ class How(NamedTuple):
     progress: Callable[[str], None] = lambda text: None
     meanwhile: Callable[[], object] = lambda: None
     gdb_s: float = GDB_DEADLINE_S
+    dumped_at: Optional[Tuple[float, float]] = None

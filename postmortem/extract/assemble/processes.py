@@ -16,6 +16,7 @@ from ...foreign.held import Folder
 from ...foreign.processfiles import NO_FILES, Files
 from ...memory import ElfCore
 from ...native import Unwinding, may_share
+from ..cross_process.ended import with_ended
 from ..cross_process.forks import Trace, with_kinship
 from ..cross_process.sharing import with_sharers
 from ..cross_process.workers import with_workers
@@ -85,7 +86,7 @@ def read_processes(
     processes = with_sharers(
         processes, readings.traces, maps, documents.read(cores.folder, _SHARERS, documents.SHARERS)
     )
-    processes = with_workers(processes)
+    processes = with_ended(with_workers(processes), readings.traces)
     return processes, [*(gap for pid in raws for gap in readings.gaps.get(pid, ())), *readings.left_out()]
 
 

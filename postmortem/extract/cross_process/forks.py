@@ -34,7 +34,7 @@ from typing import (
 )
 
 from ...errors import PostmortemError
-from ...evidence import Fact, Process, Resource, Thread, Waker, fact
+from ...evidence import Fact, LeftBehind, Process, Resource, Thread, Waker, fact
 from ...evidence import replace as changed
 from ...evidence.vocabulary import ResourceKind
 from ...libc.musl import is_musl, left_behind
@@ -81,6 +81,9 @@ class Trace(NamedTuple):
     locks: Mapping[str, LockPlace] = {}  # by resource id
     claims: Mapping[str, Claim] = {}  # semaphores, by key
     complete: bool = True  # False: semaphores may be missing
+    pointers: Mapping[int, int] = {}  # thread pointer → tid, native threads included
+    things: Mapping[str, int] = {}  # resource id → address of the object
+    children: Mapping[int, Optional[str]] = {}  # PID → name of children that it records as running
     unsettled: bool = False  # a thread may have taken a semaphore that it has not counted yet
 
 
@@ -111,28 +114,57 @@ def _with_parent(process: Process, parent: Optional[Process], traces: Mapping[in
         parent, theirs = None, None  # it has ended, or was not captured
     elif mine.origin != theirs.origin:
         return changed(process, forked=False)
-    left_behind = _left_behind(process, mine, theirs, reopen)
-    if not left_behind:
+    left_behind, others = _left_behind(process, mine, theirs, reopen)
+    if not left_behind and not others:
         return process
-    fork = _Fork(process, parent, mine, theirs or Trace(), left_behind)
-    return changed(process, forked=True, resources=tuple(map(fork.completed, process.resources)))
+    known: Tuple[LeftBehind, ...] = ()
+    if parent is not None and theirs is not None:
+        tids = {theirs.idents[ident] for ident in left_behind if ident in theirs.idents} | set(others)
+        known = tuple(
+            _described(thread, parent, mine, theirs)
+            for thread in parent.threads
+            if thread.tid in tids or thread.ident in left_behind
+        )
+    resources = process.resources
+    if left_behind:
+        fork = _Fork(process, parent, mine, theirs or Trace(), left_behind)
+        resources = tuple(map(fork.completed, process.resources))
+    return changed(process, forked=True, resources=resources, left_behind=known)
 
 
-def _left_behind(process: Process, mine: Trace, theirs: Optional[Trace], reopen: Reopen) -> Tuple[int, ...]:
-    """Return idents of threads that existed at the fork and are not in the child."""
+def _described(thread: Thread, parent: Process, mine: Trace, theirs: Trace) -> LeftBehind:
+    """Return a thread that was not forked, with the objects of the child whose originals it awaits in the parent."""
+    awaited = {theirs.things.get(r.id) for r in parent.resources if thread.tid in r.waiters} - {None}
+    serves = tuple(ident for ident, address in mine.things.items() if address in awaited)
+    return LeftBehind(thread.tid, thread.name, serves)
+
+
+def _left_behind(
+    process: Process, mine: Trace, theirs: Optional[Trace], reopen: Reopen
+) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:
+    """Return idents of Python threads that existed at the fork and are not in the child, and tids of native ones."""
     others = [ident for ident in theirs.idents if ident not in mine.idents] if theirs is not None else []
     recorded = [lock.owner_ident for lock in mine.locks.values() if lock.owner_ident not in (None, *mine.idents)]
     wanted = list(dict.fromkeys([*recorded, *others]))[:_MOST_THREADS] if theirs is not None else []
+    named = set(theirs.idents.values()) if theirs is not None else set()
+    native = {
+        pointer: tid
+        for pointer, tid in (theirs.pointers if theirs is not None else {}).items()
+        if pointer not in mine.pointers and tid not in named
+    }
     puzzling = any(_nobody_has(r) and r.waiters for r in process.resources if r.id in mine.locks)
-    if not wanted and not puzzling:
-        return ()
+    if not wanted and not puzzling and not native:
+        return (), ()
     try:
         core = reopen(process.pid)
     except (OSError, NotElf, ValueError, PostmortemError):
-        return ()
+        return (), ()
     try:
+        unnamed = tuple(tid for at, tid in list(native.items())[:_MOST_THREADS] if was_thread(core, at))
         found = tuple(ident for ident in wanted if ident is not None and was_thread(core, ident))
-        return found or (abandoned(core, {*own_tids(core), *(t.tid for t in process.threads)}) if puzzling else ())
+        if not found and puzzling:
+            found = abandoned(core, {*own_tids(core), *(t.tid for t in process.threads)})
+        return found, unnamed
     finally:
         core.close()
 

@@ -65,7 +65,8 @@ def trace_of(
     ``locks``: by resource id.
     """
     idents = {ident: row.tid for ident, row in context.threads.by_ident.items()}
-    known = Trace(origin_of(context.core), idents, locks)
+    pointers = {row.pointer: row.tid for row in context.threads.by_tid.values() if row.pointer}
+    known = Trace(origin_of(context.core), idents, locks, pointers=pointers)
     if shared is None or holdings is None:
         return known._replace(complete=False)
     return known._replace(claims=shared.claims(holdings), complete=shared.complete, unsettled=shared.unsettled)

@@ -11,11 +11,13 @@ from ...cpython.frames.frame import Frame
 from ...evidence import Fact, Pool, Process, PythonFrame, Resource, Thread, Wait, Waker, fact
 from ...evidence import replace as changed
 from ...evidence.vocabulary import WaitKind
+from ...frameworks.children import registered_after_fork, started_children
 from ...frameworks.processpools import (
     EXECUTOR,
     POOL,
     Awaited,
     ProcessPool,
+    Worker,
     awaited_result,
     job_functions,
     joined_pool,
@@ -31,6 +33,8 @@ from ..process.context import PythonContext
 from ..waits.threadwaits import FutexFacts
 
 KIND: Final = "pool-result"
+#: Semaphores of a multiprocessing.Pool: two of each of its three SimpleQueues (Lib/multiprocessing/pool.py, queues.py).
+_COUNTED_A_POOL: Final = 6
 _POOL_FILES, _QUEUES = multiprocessing("pool"), multiprocessing("queues")
 #: An idle worker reads the pipe of jobs, or waits for that pipe's lock.
 _TAKES: FrozenSet[WaitKind] = frozenset(("pipe", "semaphore"))
@@ -57,6 +61,7 @@ class WorkerBook:
         self._names = context.names
         self._drafts: Dict[int, _Draft] = {}
         self._found: Optional[List[ProcessPool]] = None
+        self._counted: Optional[Tuple[bool, List[Worker]]] = None
         self._jobs: Optional[Dict[int, FutureFacts]] = None  # by future
 
     def wait(self, tid: int, frames: Sequence[Frame]) -> Optional[FutexFacts]:
@@ -165,10 +170,34 @@ class WorkerBook:
             gone=tuple(w.pid for w in workers if w.pid is not None and w.ended),
             threads=tuple(sorted(pool.handlers.values())),
             pending=pool.pending,
-            replaced=_beyond_first(pool) if pool.kind == POOL else None,
+            replaced=_beyond_first(pool, self._is_only(pool)) if pool.kind == POOL and not pool.recycles else None,
+            recycles=pool.recycles,
+            helpers_ended=self._helpers_ended(pool),
             broken=pool.broken,
             shutdown=pool.shutdown,
         )
+
+    def _is_only(self, pool: ProcessPool) -> bool:
+        """Return whether no other Pool was ever made here, and no other Process object exists.
+
+        Every worker's number up to the largest one was then given to a worker of this pool.
+        """
+        if self._counted is None:
+            made = registered_after_fork(self._python)
+            self._counted = made is not None and made < 2 * _COUNTED_A_POOL, started_children(self._python, None)
+        alone, children = self._counted
+        return alone and {child.pid for child in children} <= {worker.pid for worker in pool.workers or ()}
+
+    def _helpers_ended(self, pool: ProcessPool) -> Tuple[str, ...]:
+        """Return the functions of a Pool's own threads that have ended, although it is in use.
+
+        ``_handle_workers`` is the first to end when a pool is closed or terminated (Lib/multiprocessing/pool.py of
+        3.8-3.15): while it runs, the others run too. () if some thread's stack was not read.
+        """
+        cut = any(state.cut is not None for state in self._threads.values())
+        if pool.kind != POOL or "_handle_workers" not in pool.handlers or cut or not self._python.all_threads:
+            return ()
+        return tuple(role for role in ("_handle_tasks", "_handle_results") if role not in pool.handlers)
 
     def resources(self) -> Tuple[Resource, ...]:
         """Return the awaited results as resources."""
@@ -189,12 +218,17 @@ class WorkerBook:
         )
 
 
-def _beyond_first(pool: ProcessPool) -> Optional[int]:
-    """Return the least number of workers started after the pool's first ones, which are numbered consecutively."""
+def _beyond_first(pool: ProcessPool, only: bool) -> Optional[int]:
+    """Return the least number of workers started after the pool's first ones, which are numbered consecutively.
+
+    ``only``: all numbers up to the largest belong to this pool.
+    """
     numbers = [number_of(worker) for worker in pool.workers or ()]
     known = [number for number in numbers if number is not None]
     if not known or pool.limit is None or len(known) < len(numbers):
         return None
+    if only:
+        return max(0, max(known) - pool.limit)
     return sum(number >= min(known) + pool.limit for number in known)
 
 
@@ -231,13 +265,13 @@ def _other_results(process: Process, pools: Sequence[Pool]) -> Iterator[Resource
 
 def _with_states(pool: Pool, by_pid: Mapping[int, Process]) -> Pool:
     alive = [pid for pid in pool.processes if pid in by_pid and by_pid[pid].state not in ("Z", "X")]
-    younger = _younger([by_pid[pid].age_s for pid in alive])
+    younger = None if pool.recycles else _younger([by_pid[pid].age_s for pid in alive])
     return changed(
         pool,
         processes=tuple(alive),
         gone=(*pool.gone, *(pid for pid in pool.processes if pid not in alive)),
         idle=tuple(pid for pid in alive if is_idle(by_pid[pid])),
-        replaced=None if pool.kind != POOL else pool.replaced if younger is None else max(pool.replaced or 0, younger),
+        replaced=pool.replaced if pool.kind != POOL or younger is None else max(pool.replaced or 0, younger),
     )
 
 

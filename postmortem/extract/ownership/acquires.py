@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 from typing import (
     Callable,
+    Collection,
     Dict,
     Hashable,
     Iterable,
@@ -46,6 +47,7 @@ from ..sourcecode.callsites import (
     named_methods,
     parameters,
     parse,
+    with_calls,
     with_paths,
 )
 
@@ -58,6 +60,12 @@ LOCKS: Verbs = {"acquire": True, "release": False}
 QUEUES: Verbs = {"get": True, "get_nowait": True, "put": False, "put_nowait": False}
 #: Methods of contextlib.ExitStack that enter their argument (True) or leave everything entered (False).
 _STACKS: Verbs = {"enter_context": True, "close": False, "pop_all": False}
+#: Classes of locks, semaphores and queues: the standard library's, and gevent's where they are compiled or reentrant.
+_OWN = (
+    "Lock", "Condition", "Semaphore", "Queue", "SemLock", "_multiprocessing.SemLock",
+    "gevent._gevent_c_semaphore.Semaphore", "gevent._gevent_cqueue.SimpleQueue", "gevent._gevent_cqueue.Queue", "RLock",
+    "_RLock",
+)  # fmt: skip
 _MOST_FILES = 300
 #: Levels of calls followed from a frame's function.
 _DEPTH = 4
@@ -207,6 +215,54 @@ class Acquires:
                 found.setdefault(event.what, not event.taken and behind)
         return {what for what, pending in found.items() if pending}
 
+    def borrowed(self, frame: Frame, thing: int, takes: Collection[str], returns: Collection[str]) -> List[int]:
+        """Return the lines where a frame's function took parts of an object that it has not given back.
+
+        ``takes`` and ``returns``: names of the object's methods. Calls in a `with` statement are left out: its slot on
+        the value stack shows what they hold.
+        """
+        function = self.function(frame) if not set(takes).isdisjoint(frame.code.used_names()) else None
+        if function is None:
+            return []
+        items = {(node.lineno, node.col_offset) for node in with_calls(function)}
+        scope, lines = self._scope(frame), []
+        for site in self._before(frame):
+            if not site.path or (site.name not in takes and site.name not in returns):
+                continue
+            if (site.line, site.column) in items or scope.resolve(site.path) != thing:
+                continue
+            if site.name in takes:
+                lines.append(site.line)
+            elif lines:
+                lines.pop()
+        return lines
+
+    def pairs(self, file: str, takes: Collection[str], returns: Collection[str]) -> bool:
+        """Return whether a function of a file calls methods of both kinds on the same object, as users of a pool do.
+
+        Those who take jobs from a queue are not those who fill it.
+        """
+        for function in self.source(file).functions:
+            paths: Dict[Tuple[str, ...], Set[bool]] = {}
+            for site in calls_before(function):
+                if site.path and (site.name in takes or site.name in returns):
+                    paths.setdefault(site.path, set()).add(site.name in takes)
+            if any(len(kinds) == 2 for kinds in paths.values()):
+                return True
+        return False
+
+    def gives(self, file: str, name: str, first: int, used: Collection[str], verbs: Collection[str]) -> bool:
+        """Return whether a method applies one of some verbs to an attribute of a given name, or counts it up or down.
+
+        True if its source is not available.
+        """
+        function = function_from(self.source(file), name, first)
+        if function is None:
+            return True
+        calls = any(s.name in verbs and len(s.path) == 2 and s.path[1] in used for s in calls_before(function))
+        counts = (node.target for node in ast.walk(function) if isinstance(node, ast.AugAssign))
+        return calls or any(isinstance(target, ast.Attribute) and target.attr in used for target in counts)
+
     def entered(self, manager: int, verbs: Verbs = LOCKS) -> List[int]:
         """Return addresses of what a context manager's ``__enter__`` takes and keeps and its ``__exit__`` gives back."""
         taken = [event.what for event in self._method(manager, "__enter__", verbs) if event.taken]
@@ -312,8 +368,7 @@ class Acquires:
         """Return whether an object is a lock, semaphore or queue, rather than a program's class with such a method."""
         objects = self._frames.objects
         name = objects.type_name(value) or ""
-        kinds = ("Lock", "Condition", "Semaphore", "Queue", "SemLock", "_multiprocessing.SemLock")
-        return name in ("_thread.lock", "_thread.RLock") or any(objects.is_instance(value, kind) for kind in kinds)
+        return name in ("_thread.lock", "_thread.RLock") or any(objects.is_instance(value, kind) for kind in _OWN)
 
     def _within(self, scope: _Scope, site: CallSite, verbs: Verbs, depth: int) -> Iterator[Event]:
         """Yield what a function that was called and has returned took and kept, or gave back."""

@@ -1,4 +1,4 @@
-"""Holders of asyncio's locks and semaphore permits.
+"""Holders of asyncio's and trio's locks and semaphore permits.
 
 ``async with`` keeps the lock's ``__aexit__`` on the coroutine's frame while its body runs, as `with` does on a
 function's. An ``await lock.acquire()`` is inferred from source, as for threads (``acquires``).
@@ -6,22 +6,27 @@ function's. An ``await lock.acquire()`` is inferred from source, as for threads 
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from ...cpython.frames.frame import Frame
 from ...evidence import Fact, PythonFrame, fact
 from ...frameworks.asyncio.awaiting import Awaiting
 from ...frameworks.asyncio.primitives import Primitive
 from ...frameworks.asyncio.tasks import TaskState
+from ...frameworks.greenlet.links import Links
+from ...frameworks.trio.awaiting import TrioAwaiting
 from ..process.context import PythonContext
 from .acquires import Acquires
 from .orphans import Orphans
 from .ownership import Acquired, Ownership
 
-_LOCKS = "asyncio/locks.py"
-_BACKENDS = (_LOCKS, "anyio/_backends/_asyncio.py", "anyio/_core/_synchronization.py")
+_LOCKS, _THREADING, _TRIO = "asyncio/locks.py", "/threading.py", "trio/_sync.py"
+_BACKENDS = (_LOCKS, _TRIO, "trio/_threads.py", "anyio/_backends/_asyncio.py", "anyio/_core/_synchronization.py")
 #: Frames searched per task for `async with`: real code nests a few dozen at most.
 _MAX_SEARCHED = 200
+
+#: Recognises locks: asyncio's, or gevent's and eventlet's.
+_Primitives = Union[Awaiting, Links, TrioAwaiting]
 
 
 class TaskHolders:
@@ -37,7 +42,7 @@ class TaskHolders:
         self._tasks = 0
         self._unread = False  # whether a function may have acquired something that its source does not show
 
-    def read(self, states: Sequence[TaskState], awaiting: Awaiting) -> None:
+    def read(self, states: Sequence[TaskState], awaiting: _Primitives) -> None:
         """Read the tasks of one interpreter.
 
         The frames of a running task are taken from its thread's stack, with the functions that it has called.
@@ -54,6 +59,27 @@ class TaskHolders:
             for task, frames in stacks:
                 self._unread = self._unread or any(acquires.unread(f) for f in frames if not awaiting.own(f))
                 for primitive, claim in self._by_hand(task, frames, awaiting, acquires):
+                    if primitive.address in unowned:
+                        self._note(primitive, claim)
+
+    def read_greenlets(self, states: Sequence[TaskState], links: Links, wanted: Sequence[Primitive]) -> None:
+        """Read the greenlets of one interpreter.
+
+        ``wanted``: the locks that greenlets wait for. One that records its holder needs no search.
+        """
+        stacks = [(state.address, state.frames[:_MAX_SEARCHED]) for state in states if state.frames]
+        self._tasks += len(stacks)
+        for task, frames in stacks:
+            for primitive, claim in self._by_with(task, frames, links):
+                self._note(primitive, claim)
+        unowned = {p.address for p in wanted if p.owner is None and p.locked and p.address not in self._claims}
+        if unowned:
+            acquires = self._acquires.among(
+                f.code.filename for _t, frames in stacks for f in frames if not links.own(f)
+            )
+            for task, frames in stacks:
+                self._unread = self._unread or any(acquires.unread(f) for f in frames if not links.own(f))
+                for primitive, claim in self._by_hand(task, frames, links, acquires):
                     if primitive.address in unowned:
                         self._note(primitive, claim)
 
@@ -75,7 +101,9 @@ class TaskHolders:
 
     # ------------------------------------------------------------------ claims
 
-    def _by_with(self, task: int, frames: Sequence[Frame], awaiting: Awaiting) -> Iterator[Tuple[Primitive, Ownership]]:
+    def _by_with(
+        self, task: int, frames: Sequence[Frame], awaiting: _Primitives
+    ) -> Iterator[Tuple[Primitive, Ownership]]:
         for depth, frame in enumerate(frames):
             if frame.code.filename.endswith(_BACKENDS):
                 continue
@@ -87,16 +115,16 @@ class TaskHolders:
                     at = Acquired(frame, depth, entered.line)
                     yield primitive, Ownership(primitive.address, task, "with-slot", at)
 
-    def _given_up(self, primitive: Primitive, above: Sequence[Frame], awaiting: Awaiting) -> bool:
+    def _given_up(self, primitive: Primitive, above: Sequence[Frame], awaiting: _Primitives) -> bool:
         """Return whether `condition.wait()` has released the lock while `async with condition` keeps the slot."""
         for frame in above:
-            if frame.is_in("wait", _LOCKS):
+            if frame.is_in("wait", _LOCKS, _THREADING, _TRIO):
                 condition = awaiting.primitives.at(self._python.frames.local(frame, "self"))
                 if condition is not None and condition.inner == primitive.address:
                     return True
         return False
 
-    def _unowned(self, states: Sequence[TaskState], awaiting: Awaiting) -> List[int]:
+    def _unowned(self, states: Sequence[TaskState], awaiting: _Primitives) -> List[int]:
         """Return locked locks that tasks wait for and no task is known to hold."""
         found = {}
         for state in states:
@@ -108,7 +136,7 @@ class TaskHolders:
         return list(found)
 
     def _by_hand(
-        self, task: int, frames: Sequence[Frame], awaiting: Awaiting, acquires: Acquires
+        self, task: int, frames: Sequence[Frame], awaiting: _Primitives, acquires: Acquires
     ) -> Iterator[Tuple[Primitive, Ownership]]:
         for depth, frame in enumerate(frames):
             if awaiting.own(frame) or "acquire" not in frame.code.used_names():
@@ -153,7 +181,7 @@ class TaskHolders:
         return claims[0] if lock.locked and len({claim.agent for claim in claims}) == 1 else None
 
 
-def _lockable(awaiting: Awaiting, address: int) -> Optional[Primitive]:
+def _lockable(awaiting: _Primitives, address: int) -> Optional[Primitive]:
     """Return the lock or semaphore at an address, or the lock of a Condition; None for anything else."""
     found = awaiting.primitives.at(address)
     if found is not None and found.kind == "condition":

@@ -8,7 +8,6 @@ from typing import Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optiona
 from ...cpython.frames.frame import Frame
 from ...cpython.sync.locks import Locks, LockState
 from ...evidence.vocabulary import OwnerBasis
-from ...frameworks.leases import Leases
 from ..process.context import PythonContext
 from .acquires import LOCKS, QUEUES
 from .ownership import Acquired, Ownership
@@ -24,7 +23,6 @@ class Wanted(NamedTuple):
 
     states: Mapping[int, LockState]
     permits: Set[int]  # semaphores and queues
-    conditions: Set[int]
 
 
 class Holdings(NamedTuple):
@@ -32,7 +30,7 @@ class Holdings(NamedTuple):
 
     - ``owners``: by lock
     - ``gone``: locks that record a thread that has ended
-    - ``permits``: by semaphore, queue or condition: permits, and items to be put back
+    - ``permits``: by semaphore or queue: permits, and items to be put back
     - ``held``: everything that a frame accounts for
     - ``kept``: locks held by `with` statements, each with its frame
     """
@@ -61,7 +59,6 @@ class ThreadHolders:
         self._table, self._threads = context.threads, context.threads.states
         self._locks: Locks = context.python.locks
         self._acquires = context.acquires
-        self._leases = Leases(context.python.objects)
         self._claims: Dict[int, List[Ownership]] = {}
         self._owners: Dict[int, Ownership] = {}
         self._gone: Set[int] = set()
@@ -70,7 +67,7 @@ class ThreadHolders:
 
     def find(self, wanted: Wanted, suspended: Suspended) -> Holdings:
         """Return what threads and their suspended coroutines hold."""
-        permits, conditions = wanted.permits, wanted.conditions
+        permits = wanted.permits
         for tid in sorted(self._threads):
             self._claim(tid, self._threads[tid].frames[:_MAX_SEARCHED], permits)
         for tid, frames in suspended:
@@ -79,8 +76,7 @@ class ThreadHolders:
         for lock, _frame in self._kept:
             states.setdefault(lock.address, lock)
         self._search(states, wanted)
-        owned = permits | {what for what in conditions if what in self._claims}
-        by_permit = {address: tuple(self._claims.get(address, ())) for address in owned}
+        by_permit = {address: tuple(self._claims.get(address, ())) for address in permits}
         for (
             claims
         ) in by_permit.values():  # each frame counts as one permit: a thread that enters a semaphore twice holds two
@@ -88,7 +84,7 @@ class ThreadHolders:
         return Holdings(self._owners, frozenset(self._gone), by_permit, self._held, self._kept)
 
     def _search(self, states: Mapping[int, LockState], searched: Wanted) -> None:
-        wanted, permits, conditions = set(searched.states), searched.permits, searched.conditions
+        wanted, permits = set(searched.states), searched.permits
         doubted = self._settle_locks(states, wanted)
         unowned = {a for a in wanted if a not in self._owners and a not in self._gone and states[a].locked}
         if unowned or permits:
@@ -96,8 +92,6 @@ class ThreadHolders:
         for address, claims in doubted.items():
             if address not in self._owners and not self._others_may({claim.agent for claim in claims}):
                 self._own(address, claims, "inferred")
-        for claim in self._lent(conditions) if conditions else ():
-            self._claims.setdefault(claim.thing, []).append(claim)
 
     # ------------------------------------------------------------------ what is certain
 
@@ -223,9 +217,6 @@ class ThreadHolders:
                     if address in permits:
                         claim = Ownership(address, tid, "inferred", Acquired(frame, depth, line))
                         self._claims.setdefault(address, []).append(claim)
-            for claim in self._borrowed(tid) if permits else ():
-                if claim.thing in permits:
-                    self._claims.setdefault(claim.thing, []).append(claim)
         for address, found in claims.items():
             if len({c.agent for c in found}) == 1:
                 self._own(address, found, "inferred")
@@ -282,43 +273,6 @@ class ThreadHolders:
             generator = self._locks.generator_frame(manager)
             if generator is not None:
                 yield from ((entered, address) for _line, address in self._taken_out(generator))
-
-    def _borrowed(self, tid: int) -> Iterator[Ownership]:
-        """Yield what a thread has borrowed from libraries' pools, at the outermost frame that refers to it."""
-        told: Set[int] = set()
-        for depth, frame in reversed(list(enumerate(self._threads[tid].frames[:_MAX_SEARCHED]))):
-            values = [(manager, line) for manager, line in self._locks.managers(frame)]
-            values += [(value, None) for _name, value in list(self._python.frames.locals(frame))[:_MAX_LOCALS]]
-            for value, line in values:
-                for lease in self._leases.of(value):
-                    if lease.address not in told:
-                        told.add(lease.address)
-                        yield Ownership(lease.queue, tid, "recorded", Acquired(frame, depth, line))
-
-    def _lent(self, conditions: Set[int]) -> List[Ownership]:
-        """Return what threads have borrowed from pools with a condition, at the outermost frame that refers to it.
-
-        Objects of one class count if no two threads share them and their number matches what the pool lends. This is
-        inferred: the number may match by chance. Objects known only as ``self`` are left out.
-        """
-        found: Dict[
-            Tuple[int, int, int], Dict[int, Dict[int, Ownership]]
-        ] = {}  # (class, pool, condition) → thing → thread → claim
-        for tid in sorted(self._threads):
-            for depth, frame in reversed(list(enumerate(self._threads[tid].frames[:_MAX_SEARCHED]))):
-                for name, value in list(self._python.frames.locals(frame))[:_MAX_LOCALS]:
-                    loan = self._leases.loan(value, conditions) if name != "self" else None
-                    if loan is not None:
-                        claim = Ownership(loan.condition, tid, "inferred", Acquired(frame, depth, None))
-                        several = found.setdefault((loan.kind, loan.pool, loan.condition), {})
-                        several.setdefault(loan.address, {}).setdefault(tid, claim)
-        lent: List[Ownership] = []
-        for (_kind, pool, _condition), things in found.items():
-            out = self._leases.out(things)
-            claims = [next(iter(users.values())) for thing, users in things.items() if len(users) == 1 and thing in out]
-            if len(claims) > 1 and self._leases.lends_at_most(pool, len(claims)):
-                lent += claims
-        return lent
 
     # ------------------------------------------------------------------ results
 

@@ -3,7 +3,7 @@
 The search runs once all resources are known:
 
 - for resources without an owner that are awaited without a deadline, those with the fewest waiters first
-- for at most ``SECONDS`` per process
+- for at most ``SECONDS`` per process, and a part of ``_MORE`` for a large one
 
 Cancellation of a waiting task is ignored: it ends the wait without providing what is awaited.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from functools import cached_property
-from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from ...cpython.frames.frame import Frame as PyFrame
 from ...cpython.heap.reachability import (
@@ -29,15 +29,21 @@ from ...cpython.heap.reachability import (
 )
 from ...cpython.heap.referrers import Referrers
 from ...cpython.objects.wordsearch import WordSearch, near
-from ...evidence import Fact, Gap, Loop, PythonFrame, Resource, Task, Thread, Waker, fact
+from ...evidence import Fact, Gap, Loop, PythonFrame, Resource, Task, TaskWait, Thread, Wait, Waker, fact
 from ...evidence import replace as changed
 from ...evidence.facts import Value
 from ...evidence.vocabulary import GapCode
-from ...frameworks.asyncio.landmarks import Landmarks
+from ...frameworks.asyncio.landmarks import Landmarks, Suspension
+from ...frameworks.asyncio.tasks import TaskState
 from ..process.context import PythonContext
+from ..process.fastwords import best_means
+from .grading import Grading
 from .urgency import Urgency
 
 SECONDS = 2.0
+#: Further seconds for a process with _LARGEST bytes or more, in proportion for less: with numpy, without.
+_MORE, _MORE_SLOWLY = 1.0, 10.0
+_LARGEST = 250 << 20
 _KINDS = (
     "lock", "condition", "event", "semaphore", "barrier", "queue", "future",
     "async-lock", "async-event", "async-condition", "async-semaphore", "async-barrier", "async-queue", "async-future",
@@ -47,7 +53,7 @@ _MOST_STEPS = 40
 #: Agents named in the conclusion.
 _TOLD = 2
 #: Walks that share one pass over memory. Limited, since all of them are unfinished when time is up during the pass.
-_TOGETHER = 32
+_TOGETHER = 1024
 #: Bytes; larger processes are first searched near known objects.
 _LARGE = 32 << 20
 
@@ -57,12 +63,31 @@ class Books(NamedTuple):
 
     addresses: Mapping[str, int]  # resource → object
     tasks: Mapping[int, str]  # address → id of the task
+    suspended: Mapping[int, Suspension] = {}  # tasks of other frameworks than asyncio, by address
+    behind: Mapping[int, Tuple[int, ...]] = {}  # tasks that wait until all of several others have ended
+    blind: Mapping[str, FrozenSet[str]] = {}  # resource → classes of its ends that cannot end a wait for it
 
 
 class Reaches:
     """A search for agents that can reach what others wait for."""
 
-    def __init__(self, context: PythonContext, books: Books, shown: Callable[[PyFrame], PythonFrame]) -> None:
+    def __init__(
+        self,
+        context: PythonContext,
+        books: Books,
+        shown: Callable[[PyFrame], PythonFrame],
+        states: Optional[Mapping[str, TaskState]] = None,
+        others: Optional[Mapping[str, TaskState]] = None,
+    ) -> None:
+        self._context = context
+        #: Suspended greenlets, by address.
+        self._greenlets = {
+            state.address: state
+            for state in (others or {}).values()
+            if state.greenlet and state.state == "pending" and state.address in books.tasks
+        }
+        started = {ident: state for ident, state in (others or {}).items() if state.greenlet and state.frames}
+        self._states: Mapping[str, TaskState] = {**(states or {}), **started}
         self._python = context.python
         self._core = context.core
         self._threads = context.threads
@@ -71,10 +96,18 @@ class Reaches:
         self._gaps = context.gaps
         self._task_of = {ident: address for address, ident in books.tasks.items()}
         self._names: Mapping[int, str] = {}  # address → name of the task
+        self._polls: Set[int] = set()  # threads and tasks that sleep on something else than what they wait for
+        self._tasks_poll: Set[str] = set()
+        self._means, self._seconds = best_means(0), SECONDS
+
+    @cached_property
+    def _grading(self) -> Grading:
+        return Grading(self._context, self._states, self._landmarks.modules)
 
     @cached_property
     def _landmarks(self) -> Landmarks:
-        return Landmarks(self._python, tuple(self._books.tasks))
+        others = {**self._books.suspended, **{at: Suspension(0, state.waiter) for at, state in self._greenlets.items()}}
+        return Landmarks(self._python, tuple(self._books.tasks), others, self._books.behind)
 
     def settle(
         self,
@@ -84,13 +117,19 @@ class Reaches:
         loops: Sequence[Loop] = (),
     ) -> Tuple[Resource, ...]:
         """Return all resources, with wakers and conclusions added where the search found any."""
-        endless = {t.tid for t in threads if t.wait is not None and t.wait.endless}
-        endless_tasks = {t.id for t in tasks if t.wait is not None and t.wait.endless}
+        self._polls = {t.tid for t in threads if t.wait is not None and t.wait.polls_s is not None}
+        self._tasks_poll = {t.id for t in tasks if t.wait is not None and t.wait.polls_s is not None}
+        endless = {t.tid for t in threads if t.wait is not None and _is_endless(t.wait)}
+        endless_tasks = {t.id for t in tasks if t.wait is not None and _is_endless(t.wait)}
         wanted = [r for r in resources if self._is_wanted(r, endless, endless_tasks)]
         if not wanted:
             return tuple(resources)
         found, obstacle = self._search(wanted, tasks)
-        done = tuple(self._completed(r, found[r.id]) if r.id in found else r for r in resources)
+        others = any(task.id not in self._states for task in tasks)
+        first = Urgency(threads, tasks, loops, resources)  # agents are evaluated only as long as there is time
+        order = sorted((r for r in resources if r.id in found), key=lambda r: not first.holds_up(r))
+        completed = {r.id: self._completed(r, found[r.id], others) for r in order}
+        done = tuple(completed.get(r.id, r) for r in resources)
         open_ones = {r.id for r in done if r.closed is None}
         urgent = Urgency(threads, tasks, loops, done)
         left = [r for r in wanted if r.id in open_ones and not _is_answered(found.get(r.id)) and urgent.holds_up(r)]
@@ -105,10 +144,15 @@ class Reaches:
         wanted.sort(key=lambda resource: len(resource.waiters) + len(resource.waiting_tasks))
         named = {task.id: task.name for task in tasks}
         self._names = {address: named.get(ident) or ident for address, ident in self._books.tasks.items()}
-        until = time.monotonic() + SECONDS
+        size = _size(self._core.written)
+        self._means = best_means(size)
+        self._seconds = SECONDS + min(1.0, size / _LARGEST) * (_MORE_SLOWLY if self._means.lacks_numpy else _MORE)
+        until = time.monotonic() + self._seconds
         found: Dict[str, Reach] = {}
         for ranges in self._ranges(wanted):
-            referrers = Referrers(self._python, WordSearch(self._core, ranges, until))
+            suspended = {address: state.frames for address, state in self._greenlets.items()}
+            search = WordSearch(self._core, ranges, until, self._means.finder)
+            referrers = Referrers(self._python, search, suspended)
             left = [r for r in wanted if r.id not in found or found[r.id].obstacle is not None]
             found.update(self._walked(referrers, left, until))
         if len(found) < len(wanted) and time.monotonic() > until:
@@ -122,12 +166,14 @@ class Reaches:
         If all counted references are found in the first ranges, nothing else refers to the object.
         """
         written = self._core.written
-        if sum(end - start for start, end in written) > _LARGE:
+        if _size(written) > _LARGE:
             known = [self._books.addresses[resource.id] for resource in wanted]
             known += [*self._books.tasks, *self._landmarks.modules, *self._landmarks.of_threads]
             for state in self._threads.states.values():
                 known += [state.address, *(frame.address for frame in state.frames)]
-            yield near(written, known)
+            first = near(written, known)
+            if 2 * _size(first) < _size(written):  # else they would be searched twice for little
+                yield first
         yield written
 
     def _walked(self, referrers: Referrers, wanted: Sequence[Resource], until: float) -> Dict[str, Reach]:
@@ -138,6 +184,9 @@ class Reaches:
                 break
             walks = {r.id: self._walk(referrers, r) for r in wanted[start : start + _TOGETHER]}
             begun = {ident: one for ident, one in walks.items() if one is not None}
+            if not self._means.is_fast:  # else some passes more cost less than their avoidance
+                targets = [address for one in begun.values() for address in one.front]
+                referrers.expect(targets, [*self._books.tasks, *self._landmarks.modules])
             walk(referrers, list(begun.values()))
             found.update({ident: one.reach for ident, one in begun.items()})
         return found
@@ -155,7 +204,12 @@ class Reaches:
 
     def _say(self, count: int, obstacle: Obstacle) -> None:
         subject = f"who else could end {count} of the waits" if count != 1 else "who else could end one of the waits"
-        self._gaps.append(_gap(subject, obstacle, self._core.is_whole))
+        if obstacle.kind == "late":
+            remedy = None if self._means.lacks_numpy else ""  # the code's: the extra with numpy
+            code: GapCode = "no-time-for-references"
+            self._gaps.append(Gap.of("cpython", subject, code, remedy=remedy, seconds=round(self._seconds, 1)))
+        else:
+            self._gaps.append(_gap(subject, obstacle, self._core.is_whole))
 
     # ------------------------------------------------------------------ one resource
 
@@ -166,8 +220,14 @@ class Reaches:
         waiting = set(resource.waiting_tasks)
         tasks = {self._task_of[ident] for ident in waiting if ident in self._task_of}
         subject = self._books.addresses[resource.id]
-        starts = [self._landmarks.waits_on(state, subject) for state in states]
-        starts += [self._landmarks.future_of(task) for task in tasks]
+        polls = self._polls
+        starts = [
+            self._landmarks.waits_on(known[t], subject) for t in resource.waiters if t in known and t not in polls
+        ]
+        sleeping = {self._task_of[ident] for ident in waiting - self._tasks_poll if ident in self._task_of}
+        blind = self._books.blind.get(resource.id)
+        # what a task sleeps on in a channel is known to the channel alone
+        starts += [self._landmarks.future_of(task) if blind is None else subject for task in sleeping]
         begun = [start for start in starts if start is not None]
         if len(begun) < len(starts) or len(states) < len(resource.waiters) or len(tasks) < len(waiting):
             return None
@@ -181,17 +241,29 @@ class Reaches:
             registries=self._landmarks.registries,
             coroutines=self._landmarks.coroutines,
             of_threads=self._landmarks.of_threads,
+            blind=blind or frozenset(),
         )
         return Walk(self._python, referrers, around, self._names, [*dict.fromkeys(begun), subject])
 
-    def _completed(self, resource: Resource, reach: Reach) -> Resource:
+    def _completed(self, resource: Resource, reach: Reach, others: bool) -> Resource:
         actors = sorted(reach.actors, key=lambda actor: (self._who(actor), _where(actor.way)))
-        wakers = (*resource.wakers, *map(self._waker, actors))
+        wakers = (*resource.wakers, *self._graded(resource, reach, tuple(map(self._waker, actors)), others))
         if not reach.complete:
             return changed(resource, wakers=wakers)
         because = (*resource.because, *self._conclusion(resource, reach, actors))
         steps = tuple(map(_referred_to, sorted(reach.steps)[:_MOST_STEPS]))
         return changed(resource, wakers=wakers, closed=True, because=because, steps=steps)
+
+    def _graded(self, resource: Resource, reach: Reach, wakers: Sequence[Waker], others: bool) -> Tuple[Waker, ...]:
+        """Return the wakers with grades, and agents besides them that name the object.
+
+        ``others``: there are tasks of other frameworks.
+        """
+        if reach.complete and not wakers:
+            return ()
+        tasks = {self._task_of[ident] for ident in resource.waiting_tasks if ident in self._task_of}
+        blocked = {self._books.tasks.get(task, "") for task in self._landmarks.waiting_for(tasks)}
+        return self._grading.graded(resource, wakers, reach, self._books.addresses[resource.id], blocked, others)
 
     def _conclusion(self, resource: Resource, reach: Reach, actors: Sequence[Actor]) -> Iterator[Fact]:
         """Yield the conclusion that nothing else refers to a resource, and the ways that remain."""
@@ -224,6 +296,15 @@ class Reaches:
         return Waker("reach", "memory", name=_where(actor.way))
 
 
+def _is_endless(wait: Union[Wait, TaskWait]) -> bool:
+    """Return whether no time limit ends a wait; of a poll nothing that is known to."""
+    return wait.endless is not False if wait.polls_s is not None else bool(wait.endless)
+
+
+def _size(ranges: Sequence[Tuple[int, int]]) -> int:
+    return sum(end - start for start, end in ranges)
+
+
 def _where(way: Sequence[Step]) -> str:
     return " → ".join(step.text for step in way)
 
@@ -237,7 +318,6 @@ def _referred_to(step: ReferredTo) -> Fact:
 
 _OBSTACLES: Dict[str, GapCode] = {
     "free-threaded": "no-object-lists",
-    "late": "no-time-for-references",
     "no-count": "no-reference-count",
     "weak": "weak-reference-unread",
     "overcounted": "references-overcounted",
@@ -257,7 +337,7 @@ def _gap(subject: str, obstacle: Obstacle, whole: bool) -> Gap:
             counts["found"], code = obstacle.found, "references-uncounted"
         return Gap.of("cpython", subject, code, remedy="" if whole else None, what=obstacle.what, **counts)
     code = _OBSTACLES[obstacle.kind]
-    return Gap.of("cpython", subject, code, what=obstacle.what, seconds=SECONDS, levels=MAX_LEVELS)
+    return Gap.of("cpython", subject, code, what=obstacle.what, levels=MAX_LEVELS)
 
 
 def _is_answered(reach: Optional[Reach]) -> bool:

@@ -7,6 +7,7 @@ from typing import List, Optional, Tuple
 from ...evidence import Gap, Process, PythonFrame, Thread, Wait
 from ...evidence import replace as changed
 from ...memory import Segments
+from ..cross_process.ended import exit_status
 from ..recorded.raw import Raw, comm, last_call
 from ..recorded.shapes import number, pid_of
 from ..recorded.timelines import timeline
@@ -43,6 +44,7 @@ def read_without_core(pid: int, raw: Raw) -> Tuple[Process, List[Gap]]:
         listening=raw.descriptors.listening if raw.descriptors else None,
         catches=caught(facts.get("signals_caught")),
         age_s=number(facts.get("age_s")),
+        exit_status=exit_status(facts.get("exit_code")),
         io=raw.window.io,
         rss_growth=raw.window.rss_growth,
     )

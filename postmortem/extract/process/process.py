@@ -11,8 +11,11 @@ from ..ownership.threadholders import find_holders
 from ..waits.buffered import BufferBook
 from ..waits.endpoints import DescriptorBook
 from ..waits.locks import LockBook, LockWaits
+from ..waits.polling import Polling
+from ..waits.pollingtasks import polling_tasks
 from ..waits.tasks import TasksRead, read_tasks
 from .context import ProcessContext, PythonContext
+from .gatebook import GateBook, find_gates
 from .stacks import Stacks
 from .threads import ThreadsRead, read_threads
 from .variables import Variables
@@ -30,6 +33,7 @@ class PythonSide(NamedTuple):
     shared: SharedWork
     semaphores: SemaphoreHoldings
     buffers: BufferBook
+    gates: GateBook
 
 
 class Reading(NamedTuple):
@@ -61,10 +65,15 @@ def read_process(context: ProcessContext, with_locals: bool) -> Reading:
         return Reading(context, stacks, descriptors, read_threads(context, None, stacks, descriptors), None)
     shared = SharedWork(context)
     tasks = read_tasks(context, stacks.suspended, descriptors)
+    stacks.greenlets_read = tasks.greenlets
     pools = Pools(context, tasks.runner, shared.runner)
     waits, buffers = LockWaits(context, pools), BufferBook(context)
-    books = Books(context.python, tasks, shared, waits, buffers)
+    polling = Polling(context)
+    books = Books(context.python, tasks, shared, waits, buffers, polling)
     threads = read_threads(context, books, stacks, descriptors)
+    tasks = polling_tasks(tasks, polling, waits, descriptors)
     locks = LockBook(context, waits, find_holders(context, waits.wanted, tasks.suspended))
-    side = PythonSide(context, tasks, pools, waits, locks, shared, shared.semaphores.holders(), buffers)
+    gates = find_gates(context, threads, waits, tasks)
+    tasks = tasks._replace(tasks=tuple(gates.task(task) for task in tasks.tasks))
+    side = PythonSide(context, tasks, pools, waits, locks, shared, shared.semaphores.holders(), buffers, gates)
     return Reading(context, stacks, descriptors, threads, side)

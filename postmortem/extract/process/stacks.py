@@ -37,6 +37,7 @@ class Stacks:
         self._python = python
         self.variables = variables
         self._gaps = gaps
+        self.greenlets_read = False  # suspended greenlets are known as tasks
         self._calls: Dict[int, List[Tuple[PythonFrame, int]]] = {}  # by id of the chain
         self._made: Dict[Tuple[int, int, Optional[int]], PythonFrame] = {}
         self._holes: Dict[
@@ -134,6 +135,8 @@ class Stacks:
 
     def _say_greenlets(self, native: Sequence[NativeFrame], tid: int) -> None:
         """Note a gap if a greenlet runs: it has a separate stack."""
+        if self.greenlets_read:
+            return
         if any(frame.module is not None and _GREENLET.search(frame.module) for frame in native):
             self._gaps.append(Gap("cpython", f"stack of thread {tid}", code="greenlets"))
 

@@ -23,6 +23,32 @@ _MOST_STACK = 1 << 20
 _MOST_THREADS = 200
 
 
+#: struct pthread.tid, from the thread pointer on (glibc's nptl/descr.h, x86-64, 2.17 to 2.41).
+_TCB_TID = 0x2D0
+
+
+def pointers(core: ElfCore) -> Dict[int, int]:
+    """Return tid → thread pointer, of the threads that have one of their own.
+
+    The kernel's io_uring threads (create_io_thread in kernel/fork.c) belong to the process and keep the thread pointer of
+    the thread that made them, but never run its code. Of threads with equal pointers it is the one that its own control
+    block names, or the oldest.
+    """
+    sharing: Dict[int, List[int]] = {}
+    for thread in core.threads:
+        pointer = thread.regs.get("fs_base", 0)
+        if pointer:
+            sharing.setdefault(pointer, []).append(thread.tid)
+    found: Dict[int, int] = {}
+    for pointer, tids in sharing.items():
+        try:
+            named = core.u32(pointer + _TCB_TID) if len(tids) > 1 else 0
+        except Fault:
+            named = 0
+        found[named if named in tids else min(tids)] = pointer
+    return found
+
+
 def match_states(python: Python, core: ElfCore) -> Dict[int, ThreadState]:
     """Return tid → thread state.
 
@@ -37,8 +63,9 @@ def match_states(python: Python, core: ElfCore) -> Dict[int, ThreadState]:
             if state.native_id is not None:
                 by_native.setdefault(state.native_id, []).append(state)
     own: Dict[int, List[ThreadState]] = {}
+    known = pointers(core)
     for thread in core.threads:
-        states = by_ident.get(thread.regs.get("fs_base", -1)) or by_native.get(thread.tid)
+        states = by_ident.get(known.get(thread.tid, -1)) or by_native.get(thread.tid)
         if states:
             own[thread.tid] = [*states]
     _pair_untold(core, own, [state for states in by_ident.values() for state in states])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...cpython.heap.variablesearch import users_of
 from ...cpython.state.interpreter import Python
@@ -20,14 +20,17 @@ from ...evidence import (
     replace,
 )
 from ...frameworks.asyncio.cancels import cancels
+from ..cross_process.ended import children_of, recorded, running
 from ..cross_process.forks import LockPlace, Trace
 from ..cross_process.serving import with_servers
 from ..cross_process.sharedwork import trace_of
+from ..ownership.pools import FutureFacts
 from ..ownership.wakers import Books, Reaches
 from ..recorded.raw import own_pid
 from ..recorded.shapes import digits, integer, number
 from ..sourcecode.stops import stops
 from ..waits.nativelocks import NativeLocks
+from ..waits.unwoken import readied_at
 from .collector import collectors
 from .context import ProcessContext
 from .gil import gil_resources
@@ -63,6 +66,7 @@ def process_of(reading: Reading, native: Mapping[int, Tuple[NativeFrame, ...]]) 
     _note_problems(context, len(threads) - len(context.threads.states))
     resources = _resources(reading, interpreters, threads, native_locks)
     catches = caught(raw.get("signals_caught"))
+    children = children_of(context, own_pid(raw) or context.pid)
     process = Process(
         pid=context.pid,
         ppid=integer(raw.get("ppid")) if raw else context.core.ppid,
@@ -87,9 +91,11 @@ def process_of(reading: Reading, native: Mapping[int, Tuple[NativeFrame, ...]]) 
         io=context.raw.window.io,
         rss_growth=context.raw.window.rss_growth,
         own_pid=own_pid(raw),
+        ended=recorded(children),
         listening=context.raw.descriptors.listening if context.raw.descriptors else None,
     )
-    return ProcessRead(process, _trace(reading, native_locks))
+    trace = _trace(reading, native_locks)._replace(children=running(children), things=_things(reading))
+    return ProcessRead(process, trace)
 
 
 def _threads(reading: Reading, native: Mapping[int, Tuple[NativeFrame, ...]], locks: NativeLocks) -> Tuple[Thread, ...]:
@@ -101,7 +107,8 @@ def _threads(reading: Reading, native: Mapping[int, Tuple[NativeFrame, ...]], lo
         if side is not None:
             held = (*side.locks.held_by(thread.tid), *side.shared.semaphores.held_by(thread.tid, side.semaphores))
         holds = (*with_depth(held, stacks, thread.tid), *locks.held_by(thread))
-        found.append(replace(thread, holds=holds, gc=running.get(thread.tid)))
+        with_gate = side.gates.thread(thread) if side is not None else thread
+        found.append(replace(with_gate, holds=holds, gc=running.get(thread.tid)))
     return tuple(found)
 
 
@@ -122,7 +129,7 @@ def _resources(
 ) -> Tuple[Resource, ...]:
     context, side = reading.context, reading.side
     resources: Tuple[Resource, ...] = (
-        *(side.locks.resources() if side else ()),
+        *(_with_calls(side.locks.resources(), side.locks.addresses(), side.tasks.calls) if side else ()),
         *native_locks.resources(),
         *gil_resources(interpreters, threads),
         *(side.shared.resources(side.semaphores) if side else ()),
@@ -132,20 +139,46 @@ def _resources(
     )
     if side is not None:
         awaits = side.tasks.awaits
-        books = Books({**side.locks.addresses(), **awaits.addresses()}, awaits.tasks)
-        reaches = Reaches(side.context, books, reading.stacks.suspended)
+        books = Books(
+            {**side.locks.addresses(), **awaits.addresses()},
+            awaits.tasks,
+            awaits.suspended,
+            awaits.behind,
+            awaits.blind(),
+        )
+        reaches = Reaches(side.context, books, reading.stacks.suspended, side.tasks.states, side.tasks.others)
         resources = reaches.settle(resources, threads, side.tasks.tasks, side.tasks.loops)
+        resources = (*resources, *side.gates.settled(resources, threads, side.tasks.tasks))
     frames = {thread.tid: found for thread, found in reading.threads.drafts}
     return with_servers(context.pid, resources, threads, frames, context.python)
+
+
+def _with_calls(
+    resources: Sequence[Resource], addresses: Mapping[str, int], calls: Mapping[int, FutureFacts]
+) -> Iterator[Resource]:
+    """Yield the resources of threads; a queue in which one awaits a call into an event loop with who completes it."""
+    for resource in resources:
+        call = calls.get(addresses.get(resource.id, 0)) if resource.kind == "queue" else None
+        yield resource if call is None else replace(call.added_to(resource), kind="future")
 
 
 def _loops(reading: Reading) -> Tuple[Loop, ...]:
     """Return the event loops; those of a process with a crowded ready queue have the places that spawn."""
     loops = reading.side.tasks.loops if reading.side is not None else ()
+    loops = tuple(_readied(reading, loop) for loop in loops)
     if not any(max(loop.ready or 0, loop.turn_callbacks or 0) >= _CROWDED for loop in loops):
         return loops
     spawning = reading.context.usages.spawning(reading.files)
     return tuple(replace(loop, spawned_at=spawning) for loop in loops)
+
+
+def _readied(reading: Reading, loop: Loop) -> Loop:
+    """Return a loop that sleeps in its selector although callbacks are ready with the places that may have readied them."""
+    waits = (draft.wait for draft, _frames in reading.threads.drafts if draft.tid == loop.tid)
+    wait = next(waits, None)
+    if not loop.ready or reading.side is None or wait is None or wait.kind != "event-loop":
+        return loop
+    return replace(loop, readied_at=readied_at(reading.side.context, reading.side.tasks, loop, reading.files))
 
 
 def _kept(reading: Reading) -> Tuple[KeptException, ...]:
@@ -164,6 +197,11 @@ def _cancels(reading: Reading, resources: Sequence[Resource]) -> Optional[Tuple[
         return None  # nothing can be cancelled
     own = [frame for _thread, frames in reading.threads.drafts for frame in frames]
     return cancels(side.context.python, [*own, *side.tasks.frames])
+
+
+def _things(reading: Reading) -> Mapping[str, int]:
+    """Return the addresses of the objects that threads wait for, by resource id."""
+    return reading.side.locks.addresses() if reading.side is not None else {}
 
 
 def _trace(reading: Reading, native_locks: NativeLocks) -> Trace:

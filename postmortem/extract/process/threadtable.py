@@ -6,7 +6,7 @@ from typing import Dict, Iterable, Mapping, NamedTuple, Optional
 
 from ...cpython.state.interpreter import Python, ThreadState
 from ...memory import ElfCore
-from .states import match_states
+from .states import match_states, pointers
 
 
 class ThreadRow(NamedTuple):
@@ -49,7 +49,8 @@ class ThreadTable:
     def of_core(cls, core: ElfCore, python: Optional[Python]) -> ThreadTable:
         """Return the table of a core's threads."""
         states = match_states(python, core) if python is not None else {}
-        return cls(ThreadRow(t.tid, t.regs.get("fs_base", 0), states.get(t.tid)) for t in core.threads)
+        known = pointers(core)
+        return cls(ThreadRow(t.tid, known.get(t.tid, 0), states.get(t.tid)) for t in core.threads)
 
     @classmethod
     def of_states(cls, states: Mapping[int, ThreadState]) -> ThreadTable:

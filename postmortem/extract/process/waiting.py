@@ -6,7 +6,9 @@ from typing import Dict, NamedTuple, Optional, Sequence
 
 from ...cpython.frames.calls import first_number
 from ...cpython.frames.frame import Frame as PyFrame
+from ...cpython.objects.attributes import attribute
 from ...cpython.state.interpreter import Python
+from ...cpython.sync.limits import child_poll, given
 from ...evidence import Gap, Wait
 from ...evidence import replace as changed
 from ...libc import FutexCall
@@ -16,12 +18,19 @@ from ..recorded.raw import last_call
 from ..waits import threadwaits
 from ..waits.aarch64_calls import Untold
 from ..waits.buffered import BufferBook
+from ..waits.deadlines import remaining
 from ..waits.endpoints import DescriptorBook
 from ..waits.locks import LockWaits
+from ..waits.polling import LONGEST_S, Polled, Polling, pauses
 from ..waits.polls import polled_lock
 from ..waits.tasks import TasksRead
 from .context import ProcessContext
 from .gil import wanted_gil
+
+#: Calls whose argument is the limit that was given, in milliseconds.
+_EXACT = ("poll", "epoll_wait", "epoll_pwait")
+#: Seconds that trio's loop waits without a deadline (trio/_core/_run.py, _MAX_TIMEOUT: 0.20-0.35).
+_TRIO_LIMIT_S = 86400.0
 
 
 class Books(NamedTuple):
@@ -32,6 +41,7 @@ class Books(NamedTuple):
     shared: SharedWork
     locks: LockWaits
     buffers: BufferBook
+    polling: Polling
 
 
 class WaitReader:
@@ -48,7 +58,13 @@ class WaitReader:
 
     def read(self, thread: CoreThread, frames: Sequence[PyFrame]) -> Optional[Wait]:
         """Return a thread's wait; None if it runs or its call is unknown."""
-        wait = self._wait(self._call(thread), thread.tid, frames)
+        call = self._call(thread)
+        wait = self._wait(call, thread.tid, frames)
+        if wait is None and call is None:
+            wait = self._between(thread.tid, frames)
+        if wait is not None and call is not None:
+            wait = self._limited(wait, call, thread, frames)
+            wait = self._polling(wait, thread.tid, frames)
         if self._books is not None:
             self._books.shared.note(wait, frames)
         return wait
@@ -87,6 +103,98 @@ class WaitReader:
                 return changed(wait, timeout_s=asked)
         return wait
 
+    def _limited(self, wait: Wait, call: threadwaits.SystemCall, thread: CoreThread, frames: Sequence[PyFrame]) -> Wait:
+        """Return a wait with the limit that it was given, and what remains of it."""
+        if wait.endless is not False or wait.kind == "gil" or wait.polls_s is not None:
+            return wait
+        books, clocks = self._books, self._raw.clocks
+        poll = child_poll(books.python.frames, frames) if books is not None and wait.kind == "sleep" else None
+        if poll is not None:
+            return changed(
+                wait,
+                kind="process",
+                pid=poll.pid,
+                timeout_s=poll.given,
+                polls_s=wait.timeout_s or 0.0,
+                remaining_s=clocks.until(poll.until),
+            )
+        if books is not None and self._merely_polls(wait, thread.tid, books):
+            return changed(wait, endless=True, timeout_s=None)
+        left = remaining(call, thread.regs, self._core, clocks, wait.timeout_s, bool(frames))
+        if books is not None and wait.kind == "event-loop":
+            timer = next((loop.next_timer_s for loop in books.tasks.loops if loop.tid == thread.tid), None)
+            left = left if timer is None else timer
+        asked = wait.timeout_s
+        if books is not None and call.name not in _EXACT and wait.kind != "sleep":
+            limit = given(books.python.frames, frames, left)
+            asked = asked if limit is None else limit
+        return changed(wait, timeout_s=asked, remaining_s=left)
+
+    def _polling(self, wait: Wait, tid: int, frames: Sequence[PyFrame]) -> Wait:
+        """Return a wait that a loop repeats until an object has come to its end as a wait for that object."""
+        books = self._books
+        if (
+            books is None
+            or not frames
+            or wait.kind in ("gil", "file")
+            or (wait.endless is not False and wait.kind != "sleep")
+        ):
+            return wait
+        if wait.kind == "event-loop" and books.tasks.runs(tid):
+            return wait
+        length = wait.timeout_s
+        if wait.kind == "sleep" and (wait.polls_s is not None or not length or length > LONGEST_S):
+            return wait
+        on: Optional[int] = None
+        if wait.kind != "sleep":
+            on = books.locks.address(wait.resource) or 0
+            if wait.resource is None and wait.fd is None and wait.pid is None:
+                return wait
+        first = pauses(frames)
+        child = any(frame.is_in("wait", "/subprocess.py") for frame in frames[:first])
+        found = books.polling.of(frames, first, on, True if child else None)
+        if found is None:
+            return wait
+        if found.thing is None:
+            if child and wait.kind != "process":  # from 3.15 on it waits for a pidfd
+                wait = changed(wait, kind="process", pid=_child(books.python, frames[:first]))
+            return wait if found.endless is False else _repeated(wait, found)
+        return self._asked(wait, found, tid, frames)
+
+    def _between(self, tid: int, frames: Sequence[PyFrame]) -> Optional[Wait]:
+        """Return the wait of a polling thread that was found between two pauses; None for others."""
+        books = self._books
+        found = books.polling.of(frames, pauses(frames), None, runs=True) if books is not None and frames else None
+        if found is None or found.thing is None or found.endless is False or not found.length_s:
+            return None
+        if found.length_s > LONGEST_S:
+            return None
+        asks = self._asked(Wait("sleep", timeout_s=found.length_s), found, tid, frames)
+        return asks if asks.polls_s is not None else None
+
+    def _asked(self, wait: Wait, found: Polled, tid: int, frames: Sequence[PyFrame]) -> Wait:
+        """Return the wait of a thread that asks an object again and again, and pauses in between."""
+        books, every = self._books, wait.timeout_s or 0.0
+        if found.kind == "process" and found.pid is not None:
+            ident = self._descriptors.note_child(found.pid, tid)
+            return _repeated(
+                changed(wait, kind="process", pid=found.pid, resource=ident, fd=None, timeout_s=every), found
+            )
+        facts = books.locks.polled(found, tid, frames) if books is not None else None
+        if books is None or facts is None:
+            return wait
+        if wait.resource is not None:
+            books.locks.moved_on(wait.resource, tid)
+        asks = changed(wait, kind=facts.kind, resource=facts.resource, fd=None, over=None, timeout_s=every)
+        detail = f"every {every:g} s {facts.detail}" if facts.detail else None
+        return _repeated(changed(asks, verb="asks" if detail else None, detail=detail), found)
+
+    @staticmethod
+    def _merely_polls(wait: Wait, tid: int, books: Books) -> bool:
+        """Return whether a trio loop without any deadline waits, which it does with a limit all the same."""
+        loop = next((loop for loop in books.tasks.loops if loop.tid == tid and loop.kind == "trio"), None)
+        return wait.kind == "event-loop" and loop is not None and not loop.scheduled and wait.timeout_s == _TRIO_LIMIT_S
+
     def _futex(self, word: int, tid: int, frames: Sequence[PyFrame]) -> Optional[threadwaits.FutexFacts]:
         books = self._books
         if books is None:
@@ -98,3 +206,17 @@ class WaitReader:
         if shared is not None or not frames:
             return shared
         return books.locks.wait(word, tid, frames) or books.buffers.futex(word, tid)
+
+
+def _child(python: Python, frames: Sequence[PyFrame]) -> Optional[int]:
+    """Return the pid of the Popen for which these frames wait; None if unknown."""
+    for frame in frames:
+        popen = python.frames.local(frame, "self") if frame.is_in("wait", "/subprocess.py") else None
+        if popen is not None:
+            return python.objects.integer_or_none(attribute(python.objects, popen, "pid"))
+    return None
+
+
+def _repeated(wait: Wait, found: Polled) -> Wait:
+    """Return a wait without the limit of one attempt."""
+    return changed(wait, endless=found.endless, polls_s=wait.timeout_s or 0.0, timeout_s=None, remaining_s=None)

@@ -7,6 +7,7 @@ Writers:
 - ``net.json``: capture.procfs.connections
 - ``machine.json``: capture.observe.window, capture.procfs.cgroups
 - ``sharers.json``: capture.procfs.sharers
+- ``stop.json``: capture.freeze.cores
 """
 
 from __future__ import annotations
@@ -89,6 +90,8 @@ WINDOW = record(
     threads=table(_THREAD, pid_of, MOST_THREADS),
     io=_COUNTS, rss_growth=whole(), probes=PROBES,
 )  # fmt: skip
+
+STOP = record(realtime=amount, monotonic=amount, boot_id=text)
 
 _ENDS = listed(row(_PID, _FD, text))
 _LOCK = {

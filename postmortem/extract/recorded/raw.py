@@ -6,6 +6,7 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from ..waits import threadwaits
 from ..waits.descriptors import Descriptors
+from .clocks import NO_CLOCKS, Clocks
 from .shapes import pid_of
 from .window import NO_WINDOW, Window
 
@@ -17,6 +18,7 @@ class Raw(NamedTuple):
     window: Window
     samples: Dict[int, Tuple[Any, ...]]
     descriptors: Optional[Descriptors]
+    clocks: Clocks = NO_CLOCKS
 
 
 NO_RAW = Raw({}, NO_WINDOW, {}, None)

@@ -170,6 +170,13 @@ def with_paths(function: Function) -> Set[Tuple[str, ...]]:
     return found - {()}
 
 
+def with_calls(function: Function) -> Iterator[ast.Call]:
+    """Yield the calls in the items of a function's `with` statements."""
+    for node in ast.walk(function):
+        for item in node.items if isinstance(node, (ast.With, ast.AsyncWith)) else ():
+            yield from (inner for inner in ast.walk(item.context_expr) if isinstance(inner, ast.Call))
+
+
 def _site(node: ast.Call) -> Iterator[CallSite]:
     arguments, bare = tuple(dotted(a) for a in node.args), not node.args and not node.keywords
     last = (arguments, _end(node), bare, _end_column(node))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Collection, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ...evidence import PythonFrame
 from ...sourcepaths import is_program, is_stdlib
@@ -63,6 +63,26 @@ class Usages:
                     found.append(PythonFrame(file, node.lineno, function))
         return tuple(dict.fromkeys(found))[:_MOST_PLACES]
 
+    def applying(
+        self, name: Optional[str], operations: Collection[str], files: Iterable[str]
+    ) -> Tuple[PythonFrame, ...]:
+        """Return the places in plain functions, which any thread may call, that call one of these methods.
+
+        ``name``: of the variable or attribute whose method it is; None for any.
+        """
+        found: List[PythonFrame] = []
+        for file in [file for file in dict.fromkeys(files) if is_program(file)][:_MOST_FILES]:
+            tree = self.tree(file)
+            for call, function in _plain_calls(tree) if tree is not None else ():
+                func = call.func
+                if (
+                    isinstance(func, ast.Attribute)
+                    and func.attr in operations
+                    and (name is None or _is_called(func.value, name))
+                ):
+                    found.append(PythonFrame(file, call.lineno, function))
+        return tuple(dict.fromkeys(found))[:_MOST_PLACES]
+
     def spawning(self, files: Iterable[str]) -> Tuple[PythonFrame, ...]:
         """Return the places that make tasks or callbacks in a loop or comprehension."""
         found: List[PythonFrame] = []
@@ -99,6 +119,20 @@ class Usages:
         if file not in self._trees:
             self._trees[file] = _parsed(self._lines(file))
         return self._trees[file]
+
+
+def _plain_calls(tree: ast.Module) -> Iterator[Tuple[ast.Call, str]]:
+    """Yield each call outside of coroutines with the name of its function."""
+    waiting: List[Tuple[ast.AST, str]] = [(tree, "<module>")]
+    while waiting:
+        node, function = waiting.pop()
+        if isinstance(node, ast.AsyncFunctionDef):
+            continue
+        if isinstance(node, ast.FunctionDef):
+            function = node.name
+        if isinstance(node, ast.Call):
+            yield node, function
+        waiting.extend((child, function) for child in reversed(list(ast.iter_child_nodes(node))))
 
 
 def _spawns(repeated: ast.AST) -> Iterator[int]:

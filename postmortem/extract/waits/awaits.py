@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
+import heapq
+import math
+from typing import Callable, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...cpython.frames.frame import Frame
 from ...cpython.objects.builtins import NotThat
@@ -10,12 +12,17 @@ from ...evidence import HeldLock, PythonFrame, Resource, TaskWait, Waker, fact
 from ...evidence import replace as changed
 from ...evidence.vocabulary import ResourceKind
 from ...frameworks.asyncio.awaiting import Awaited, Awaiting
-from ...frameworks.asyncio.deadlines import Deadlines
+from ...frameworks.asyncio.deadlines import Deadlines, earlier
 from ...frameworks.asyncio.eventloops import LoopState
 from ...frameworks.asyncio.futures import Futures
-from ...frameworks.asyncio.primitives import Primitive, PrimitiveKind, describe
+from ...frameworks.asyncio.landmarks import Suspension
+from ...frameworks.asyncio.primitives import Primitive, PrimitiveKind, Primitives, describe
 from ...frameworks.asyncio.tasks import Asyncio, TaskState
+from ...frameworks.channels import RECEIVING, SENDING
+from ...frameworks.greenlet.links import Links, PoolOfGreenlets
+from ...frameworks.trio.runners import TrioRead, TrioWait
 from ...memory import Fault
+from ..ownership.ownership import Ownership
 from ..ownership.pools import FutureFacts
 from ..ownership.taskholders import TaskHolders
 from ..process.context import PythonContext
@@ -46,6 +53,14 @@ _KINDS: Dict[PrimitiveKind, ResourceKind] = {
 }  # fmt: skip
 
 
+class Limit(NamedTuple):
+    """What limits a task's wait: as ``endless``, ``timeout_s`` and ``remaining_s`` of evidence.TaskWait."""
+
+    endless: Optional[bool]
+    given: Optional[float] = None
+    remaining: Optional[float] = None
+
+
 class Draft(NamedTuple):
     """A resource that tasks wait for or hold, while tasks are being read."""
 
@@ -54,6 +69,8 @@ class Draft(NamedTuple):
     awaited: Awaited
     users: List[Frame]
     waiters: List[str]
+    sends: Set[bool]  # of a channel: whether tasks wait to send, to receive
+    ends: Set[int]  # of a channel: the objects whose methods wait
 
     @property
     def primitive(self) -> Optional[Primitive]:
@@ -75,6 +92,8 @@ class Awaits:
         self._names = context.names
         self._shown = shown
         self._descriptors = descriptors
+        self._clocks = context.raw.clocks
+        self._primitives = Primitives(context.python.objects)
         self._holders = TaskHolders(context)
         self._drafts: Dict[int, Draft] = {}
         self._waits: Dict[int, TaskWait] = {}  # by address of the task
@@ -82,6 +101,13 @@ class Awaits:
         self._searched: Dict[Tuple[int, int], int] = {}  # place in the code → names looked for there
         self._others: List[Resource] = []
         self._futures: Optional[Futures] = None
+        self._pooled: Dict[int, PoolOfGreenlets] = {}  # by their semaphores
+        self._gone_greenlets: Set[int] = set()  # greenlets that have ended
+        self._borrowers: Dict[int, int] = {}  # stand-in of a task in a limiter → the task
+        #: Tasks that wait until all of several others have ended, by address.
+        self.behind: Dict[int, Tuple[int, ...]] = {}
+        #: Tasks of other frameworks than asyncio, by address.
+        self.suspended: Dict[int, Suspension] = {}
         self._called_back: Dict[int, List[Waker]] = {}  # future → tasks whose completion calls a callback with it
 
     def read(
@@ -109,17 +135,76 @@ class Awaits:
         for state in states:
             awaited = found.get(state.address)
             if awaited is not None:
-                endless = self._endless(state, awaited, bounded, clocks)
+                if awaited.all:
+                    self.behind[state.address] = tuple(awaited.tasks)
+                limit = self._limit(state, awaited, bounded, clocks, awaiting)
                 users = [frame for frame in state.frames if not awaiting.own(frame)]
-                self._waits[state.address] = self._wait(ids[state.address], users, awaited, endless)
+                self._waits[state.address] = self._wait(ids[state.address], users, awaited, limit)
 
-    @staticmethod
-    def _endless(state: TaskState, awaited: Awaited, bounded: Set[int], clocks: Dict[int, bool]) -> Optional[bool]:
-        """Return whether a task's wait has no deadline; None if its loop's timers are unknown: any may cancel it."""
+    def read_greenlets(self, links: Links, states: Sequence[TaskState], ids: Dict[int, str]) -> None:
+        """Read the greenlets of one interpreter, as ``read`` does asyncio's tasks."""
+        self._ids.update(ids)
+        waits = {state.address: links.of(state) for state in states if not state.ready}
+        wanted = {w.awaited.primitive for w in waits.values() if w is not None and w.awaited.primitive is not None}
+        self._holders.read_greenlets(states, links, [primitive for primitive in wanted if primitive.kind == "lock"])
+        self._pooled.update(links.pools)
+        self._gone_greenlets.update(links.ended())
+        for state in states:
+            wait = waits.get(state.address)
+            if wait is not None:
+                users = [frame for frame in state.frames if not links.own(frame)]
+                endless = None if wait.timed else True
+                limit = Limit(False, wait.seconds, self._clocks.until(wait.due)) if wait.timed else Limit(endless)
+                self._waits[state.address] = self._wait(ids[state.address], users, wait.awaited, limit)
+
+    def read_trio(self, found: TrioRead, ids: Dict[int, str]) -> None:
+        """Read the trio tasks of one interpreter.
+
+        ``ids``: address of a task → its id.
+        """
+        self._ids.update(ids)
+        self._borrowers.update(found.borrowers)
+        self._holders.read(found.tasks, found.awaiting)
+        for state in found.tasks:
+            wait = found.waits.get(state.address)
+            if wait is not None and wait.awaited.all:
+                self.behind[state.address] = tuple(wait.awaited.tasks)
+            if wait is not None:
+                users = [frame for frame in state.frames if not found.awaiting.own(frame)]
+                told = self._wait(ids[state.address], users, wait.awaited, self._limit_by_scope(wait))
+                self._waits[state.address] = told
+            self.suspended[state.address] = Suspension(
+                found.coroutines.get(state.address, 0),
+                (_address(wait.awaited) or 0) if wait is not None else 0,
+            )
+
+    def _limit_by_scope(self, wait: TrioWait) -> Limit:
+        """Return what limits a trio task's wait: the first deadline of the cancel scopes around it."""
+        awaited, expiry = wait
+        if awaited.stays or expiry.limited is False:
+            return Limit(True)
+        if expiry.limited is None:
+            return Limit(None)
+        return Limit(False, awaited.seconds, self._clocks.until(expiry.due))
+
+    def _limit(
+        self,
+        state: TaskState,
+        awaited: Awaited,
+        bounded: Mapping[int, Optional[float]],
+        clocks: Dict[int, bool],
+        awaiting: Awaiting,
+    ) -> Limit:
+        """Return what limits a task's wait; ``endless`` is None if its loop's timers are unknown: any may cancel it."""
         primitive = awaited.primitive.address if awaited.primitive is not None else None
-        if awaited.timed or bounded.intersection((state.address, state.waiter, primitive)):
-            return False
-        return True if clocks.get(state.loop or 0) else None
+        ends = [end for end in (state.address, state.waiter, primitive) if end is not None and end in bounded]
+        if not awaited.timed and not ends:
+            return Limit(True if clocks.get(state.loop or 0) else None)
+        due: Optional[float] = None
+        for end in ends:
+            due = earlier(due, bounded[end])
+        given = awaited.seconds if awaited.kind == "sleep" else awaiting.given(state.frames)
+        return Limit(False, given, self._clocks.until(due))
 
     # ------------------------------------------------------------------ waits
 
@@ -127,13 +212,22 @@ class Awaits:
         """Return the wait of the task at an address; None if it does not wait."""
         return self._waits.get(task)
 
-    def _wait(self, ident: str, users: Sequence[Frame], awaited: Awaited, endless: Optional[bool]) -> TaskWait:
+    def _wait(self, ident: str, users: Sequence[Frame], awaited: Awaited, limit: Limit) -> TaskWait:
         known = [self._ids[task] for task in awaited.tasks if task in self._ids]
         tasks = tuple(sorted(known, key=lambda task: int(task[len("task-") :])))  # sets have no stable order
         if len(tasks) < len(awaited.tasks) and awaited.any:
             tasks = ()  # some were not read
         resource = None if awaited.tasks else self._resource(ident, users, awaited)
-        return TaskWait(awaited.kind, resource, tasks, awaited.any, endless, self._detail(awaited), awaited.seconds)
+        return TaskWait(
+            awaited.kind,
+            resource,
+            tasks,
+            awaited.any,
+            limit.endless,
+            self._detail(awaited),
+            limit.given,
+            limit.remaining,
+        )
 
     @staticmethod
     def _detail(awaited: Awaited) -> Optional[str]:
@@ -145,13 +239,16 @@ class Awaits:
         if awaited.kind == "descriptor":
             return self._descriptors.note(awaited.fd) if awaited.fd is not None else None
         if awaited.pid is not None:
-            return self._process(ident, awaited.pid)
-        address = awaited.primitive.address if awaited.primitive is not None else awaited.future
+            return self.process(ident, awaited.pid)
+        address = _address(awaited)
         if address is None or awaited.kind == "sleep":
             return None
         draft = self.note(address, awaited)
         draft.users.extend(users[:4] if len(draft.users) < 40 else ())
         draft.waiters.append(ident)
+        if awaited.sends is not None:
+            draft.sends.add(awaited.sends)
+            draft.ends.update(() if awaited.end is None else (awaited.end,))
         return draft.ident
 
     def note(self, address: int, awaited: Awaited) -> Draft:
@@ -159,11 +256,25 @@ class Awaits:
         known = self._drafts.get(address)
         if known is None:
             kind: ResourceKind = "async-future" if awaited.primitive is None else _KINDS[awaited.primitive.kind]
-            known = Draft(f"{kind}-{len(self._drafts) + 1}", kind, awaited, [], [])
+            known = Draft(f"{kind}-{len(self._drafts) + 1}", kind, awaited, [], [], set(), set())
             self._drafts[address] = known
         return known
 
-    def _process(self, ident: str, pid: int) -> str:
+    def polled(self, address: int, ident: str, users: Sequence[Frame], kind: Optional[PrimitiveKind]) -> Optional[str]:
+        """Note that a task polls an object of asyncio's, and return its resource; None if it cannot be read.
+
+        ``kind``: of a primitive; None for a future.
+        """
+        primitive = self._primitives.at(address) if kind is not None else None
+        if kind is not None and primitive is None:
+            return None
+        draft = self.note(address, Awaited(kind or "future", primitive=primitive, future=address))
+        draft.users.extend(users[:4] if len(draft.users) < 40 else ())
+        draft.waiters.append(ident)
+        return draft.ident
+
+    def process(self, ident: str, pid: int) -> str:
+        """Note that a task waits for the end of a process, and return the process's resource."""
         resource = Resource(
             f"child-{len(self._others) + 1}",
             "process",
@@ -201,6 +312,18 @@ class Awaits:
         """Return addresses of objects by resource id."""
         return {draft.ident: address for address, draft in self._drafts.items()}
 
+    def blind(self) -> Dict[str, FrozenSet[str]]:
+        """Return, by id of a channel, the classes of the ends that cannot end the waits for it."""
+        return {
+            draft.ident: SENDING if True in draft.sends else RECEIVING
+            for draft in self._drafts.values()
+            if len(draft.sends) == 1
+        }
+
+    def kinds(self) -> Dict[str, ResourceKind]:
+        """Return kinds of objects by resource id."""
+        return {draft.ident: draft.kind for draft in self._drafts.values()}
+
     def resources(self, work: Work) -> Tuple[Resource, ...]:
         """Return all resources; those with equal descriptions are numbered."""
         found = [self._finished(address, draft, work) for address, draft in self._drafts.items()]
@@ -232,11 +355,38 @@ class Awaits:
             return self._with_owner(found, name, draft, primitive)
         if draft.kind != "async-semaphore":
             return found
+        if address in self._pooled:
+            return self._of_pool(found, self._pooled[address])
+        if primitive.holders:
+            return self._with_borrowers(found, primitive, {claim.agent: claim for claim in claims})
         wakers = tuple(
             Waker("holder", claim.basis, task=self._ids.get(claim.agent), frame=claim.place(self._shown))
             for claim in claims
         )
         return changed(found, wakers=wakers)
+
+    def _of_pool(self, found: Resource, pool: PoolOfGreenlets) -> Resource:
+        """Return the semaphore of a pool of greenlets: each of these has a place until it ends.
+
+        Other code could take one out of the pool, which is not known: the holders are inferred.
+        """
+        wakers = tuple(Waker("holder", "inferred", task=self._ids[m]) for m in pool.members if m in self._ids)
+        closed = True if pool.full and found.value == 0 and len(wakers) == len(pool.members) else None
+        return changed(found, wakers=wakers, limit=pool.size, closed=closed)
+
+    def _with_borrowers(self, found: Resource, limiter: Primitive, claims: Mapping[int, Ownership]) -> Resource:
+        """Return a limiter's resource with the tasks that it records; closed if these have all that it lends."""
+        tasks = [self._borrowers.get(holder, holder) for holder in limiter.holders]
+        known = sorted((self._ids[task], task) for task in tasks if task in self._ids)
+        wakers = []
+        for ident, task in known:
+            claim = claims.get(task)
+            frame = claim.place(self._shown) if claim is not None else None
+            wakers.append(Waker("holder", "recorded", task=ident, frame=frame))
+        found = changed(found, wakers=tuple(wakers))
+        if len(known) < len(tasks) or limiter.limit is None or len(known) < limiter.limit:
+            return found
+        return changed(found, closed=True, because=(fact("parts-held", limit=limiter.limit, held=len(known)),))
 
     def _with_owner(self, found: Resource, name: Optional[str], draft: Draft, lock: Primitive) -> Resource:
         if lock.owner is not None:  # recorded by the lock; a task that was not read is an unknown owner
@@ -258,8 +408,12 @@ class Awaits:
 
         A task that has not ended keeps its address and its coroutine.
         """
+        if lock.owner_ended is not None:
+            return lock.owner_ended
         futures, owner = self._futures, lock.owner
-        if futures is None or owner is None:
+        if owner in self._gone_greenlets:
+            return True
+        if futures is None or owner is None or owner in self._ids:
             return False
         try:
             if not futures.is_task(owner):
@@ -279,6 +433,9 @@ class Awaits:
         tid = self._threads.tid_of_object(awaited.thread)
         if tid is None:
             return resource
+        if awaited.outcome is not None:
+            because = fact("function-runs", worker=self._threads.label(tid))
+            return changed(resource, wakers=(Waker("runner", "memory", tid=tid),), closed=True, because=(because,))
         return changed(
             resource,
             wakers=(Waker("runner", "memory", tid=tid),),
@@ -298,7 +455,7 @@ class Awaits:
                 return None
         first: Optional[str] = None
         for user in users[:_MOST_USERS]:
-            name = self._names.find(lambda value: value == address, [user])
+            name = self._names.find(lambda value: value == address or value in draft.ends, [user])
             if name and ("." in name or "[" in name):
                 return name  # an attribute says more than a local variable of a function that received the object
             first = first or name
@@ -308,11 +465,20 @@ class Awaits:
 def _description(draft: Draft, name: Optional[str]) -> str:
     if draft.primitive is not None:
         state = describe(draft.primitive)
-        what = f"{draft.primitive.library}.{_CLASSES[draft.primitive.kind]}"
+        called = draft.primitive.called or _CLASSES[draft.primitive.kind]
+        what = f"{draft.primitive.library}{' ' if ' ' in called else '.'}{called}"
         return f"{what} {name or _awaited_in(draft.users)}" + (f" ({state})" if state else "")
+    if draft.awaited.outcome is not None:
+        return f"{draft.awaited.outcome}, {_awaited_in(draft.users)}"
+    what = draft.awaited.what or "Future"
     if name is None or "." in name or "[" in name:
-        return f"Future {name or _awaited_in(draft.users)}"
-    return f"Future {name}, {_awaited_in(draft.users)}"
+        return f"{what} {name or _awaited_in(draft.users)}"
+    return f"{what} {name}, {_awaited_in(draft.users)}"
+
+
+def _address(awaited: Awaited) -> Optional[int]:
+    """Return the address of the object that a task waits for; None if it is none."""
+    return awaited.primitive.address if awaited.primitive is not None else awaited.future
 
 
 def _awaited_in(users: Sequence[Frame]) -> str:
@@ -321,26 +487,35 @@ def _awaited_in(users: Sequence[Frame]) -> str:
     return f"awaited in {users[0].function} ({users[0].code.filename.rsplit('/', 1)[-1]}:{users[0].line or '?'})"
 
 
-def _bounded(found: Dict[int, Awaited], ended: Set[int], by_future: Dict[int, Awaited]) -> Set[int]:
-    """Return what timers end, directly or by cancelling a task that awaits it.
+def _bounded(
+    found: Dict[int, Awaited], ended: Mapping[int, Optional[float]], by_future: Dict[int, Awaited]
+) -> Dict[int, Optional[float]]:
+    """Map what timers end, directly or by cancelling a task that awaits it, to when the first one is due.
 
     Cancellation continues to what a task, or the future of a gather, awaits. ``by_future``: wait of the task that waits
     for a future.
     """
-    wave = [*ended]
-    for future in ended:
-        wave += _cancelled_with(by_future.get(future))
+    wave = [(_order(due), address) for address, due in ended.items()]
+    for future, due in ended.items():
+        wave += [(_order(due), task) for task in _cancelled_with(by_future.get(future))]
     for awaited in found.values():
         if awaited.timed and awaited.passes_on:
-            wave += awaited.tasks
-    bounded = set(wave)
-    while wave:
-        awaited_by = found.get(wave.pop())
-        for task in _cancelled_with(awaited_by):
+            wave += [(math.inf, task) for task in awaited.tasks]
+    heapq.heapify(wave)
+    bounded: Dict[int, Optional[float]] = {}
+    while wave:  # the earliest first, so that each address is reached by its first timer
+        due, address = heapq.heappop(wave)
+        if address in bounded:
+            continue
+        bounded[address] = due if due < math.inf else None
+        for task in _cancelled_with(found.get(address)):
             if task not in bounded:
-                bounded.add(task)
-                wave.append(task)
+                heapq.heappush(wave, (due, task))
     return bounded
+
+
+def _order(due: Optional[float]) -> float:
+    return math.inf if due is None else due
 
 
 def _cancelled_with(awaited: Optional[Awaited]) -> Iterable[int]:

@@ -30,6 +30,12 @@ _NAMED_ENDS = 3
 _MOST_TOGETHER = 256
 
 
+class LockFile(str):
+    """The path of a file that is a lock as long as it exists."""
+
+    __slots__ = ()
+
+
 class _Side(NamedTuple):
     """The other side of a pipe or socket."""
 
@@ -111,6 +117,10 @@ class DescriptorBook:
         path = polled_file(self._known, self._pid, paths or opened, sqlite)
         return self._note("file-lock", path, tid) if path is not None else None
 
+    def note_lock_file(self, path: str, tid: int) -> str:
+        """Note a thread that polls until a file is gone, whose existence is the lock."""
+        return self._note("file-lock", LockFile(path), tid)
+
     def note_child(self, child: Optional[int], tid: int) -> Optional[str]:
         """Note a wait for a child's end (None: any child); None if no children are known."""
         children = self._known.children(self._pid)
@@ -146,6 +156,8 @@ class DescriptorBook:
         waiters = tuple(self._waiters[ident])
         if isinstance(noted, tuple):
             return self._children(ident, noted[0], waiters)
+        if isinstance(noted, LockFile):
+            return Resource(id=ident, kind="file-lock", description=f"lock file {noted}", waiters=waiters)
         if isinstance(noted, str):
             return file_lock(self._known, self._pid, noted, ident, waiters, polled=True)
         fd = noted if isinstance(noted, int) else -1

@@ -21,6 +21,7 @@ from ..ownership.pools import Pools
 from ..ownership.threadholders import Holdings, Wanted
 from ..process.context import PythonContext
 from .numbering import numbered
+from .polling import Polled, layer_of
 from .primitives import Primitives
 from .threadwaits import FutexFacts
 
@@ -46,8 +47,8 @@ class LockWaits:
     @property
     def wanted(self) -> Wanted:
         """Return the addresses of what threads wait for."""
-        permits, conditions = self.primitives.wanted("semaphore", "queue"), self.primitives.wanted("condition")
-        return Wanted({address: self.states[address] for address in self.waiters}, set(permits), set(conditions))
+        permits = self.primitives.wanted("semaphore", "queue")
+        return Wanted({address: self.states[address] for address in self.waiters}, set(permits))
 
     # ------------------------------------------------------------------ waits
 
@@ -72,6 +73,29 @@ class LockWaits:
         if lock.kind == "mutex":
             return FutexFacts(lock.kind, ident, "for the lock of an object", "waits")
         return FutexFacts(lock.kind, ident, None)
+
+    def polled(self, polled: Polled, tid: int, frames: Sequence[Frame]) -> Optional[FutexFacts]:
+        """Note a thread that polls for one of these objects and return the facts of its wait; None for other objects."""
+        if polled.thing is None:
+            return None
+        layer = layer_of(polled)
+        if layer is not None:
+            return self.primitives.wait(layer, tid, frames)
+        lock = self._locks.at(polled.thing) if polled.kind == "lock" else None
+        if lock is None:
+            return None
+        ident = self.know(lock, frames[polled.depth : polled.depth + _USERS])
+        self.waiters.setdefault(lock.address, []).append(tid)
+        return FutexFacts(lock.kind, ident, "for a lock")
+
+    def moved_on(self, ident: str, tid: int) -> None:
+        """Forget that a thread waits for an object: it only pauses there."""
+        self.primitives.forget(ident, tid)
+
+    def address(self, ident: Optional[str]) -> Optional[int]:
+        """Return the address of a resource; None if it is not known here."""
+        known = {**{one: address for address, one in self.ids.items()}, **self.primitives.addresses()}
+        return known.get(ident or "")
 
     def _layer(self, word: int, frames: Sequence[Frame], lock: Optional[LockState]) -> Optional[Layer]:
         """Return the synchronisation object that a thread waits for; None if it waits for a plain lock."""

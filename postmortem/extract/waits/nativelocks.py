@@ -1,12 +1,20 @@
 """Waiters and holders of native locks: mutexes, rwlocks, conditions, C++ guards, streams, joins in C.
 
-Owners are read from the C library's records. A guard and a pthread_once record none; their holder is inferred as the
-only other thread inside the same function, or inside pthread_once.
+Owners are read from the C library's records. Some locks record none; their holder is inferred from who stands inside:
+
+- a guard, a pthread_once: the only other thread inside the same function, or inside pthread_once
+- a lock of the interpreter's kind (``PyThread_acquire_lock``) that an extension takes, as Cython's do: the only other
+  thread with a frame of the same library, provided that the native stacks of all threads are known
+
+A condition, semaphore or barrier records neither a holder nor a purpose: its resource is marked ``native``.
+
+Source of the functions' names: Python/thread_pthread.h, Python/lock.c and Python/parking_lot.c of 3.8 to 3.15.
 """
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+import re
+from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...cpython.sync.parking import parked_on
 from ...evidence import Fact, HeldLock, NativeFrame, PythonFrame, Resource, Thread, Wait, fact
@@ -14,7 +22,7 @@ from ...evidence import replace as changed
 from ...evidence.vocabulary import ResourceKind, WaitKind
 from ...libc import FutexCall, NativeWait, Threads, Wanted, awaited, describe, program_frame
 from ...libc.nativewait import NativeKind
-from ...libc.waits import waiting_for
+from ...libc.waits import ABOVE, waiting_for
 from ...memory import ElfCore
 from ...memory.symbols import function_at
 from ..ownership.ownership import Ownership
@@ -32,7 +40,15 @@ _KINDS: Dict[NativeKind, Tuple[WaitKind, ResourceKind]] = {
     "semaphore": ("semaphore", "semaphore"),
     "barrier": ("condition", "barrier"),
     "parked": ("lock", "lock"),
+    "lock": ("lock", "lock"),
 }
+#: Objects that record neither a holder nor what they are for.
+_PURPOSELESS: FrozenSet[NativeKind] = frozenset(("condition", "semaphore", "barrier"))
+#: Kinds without an owner whose holder is whoever stands inside the same library.
+_BY_LIBRARY: FrozenSet[NativeKind] = frozenset(("lock", "parked"))
+#: The interpreter's functions that take its locks for others: the caller is who wants the lock.
+_PYTHONS_LOCK = re.compile(r"PyThread_acquire_lock(_timed)?\b")
+_PYTHONS_OWN = re.compile(r"_?Py(Thread_acquire_lock|Mutex_Lock|ParkingLot_Park|Semaphore_(Platform)?Wait)\w*")
 #: Mappings whose names do not identify them.
 _NAMELESS = ("/dev/zero", "/memfd:", "/SYSV")
 
@@ -76,6 +92,8 @@ class NativeLocks:
             )
             if found is None:
                 continue
+            if found.kind in ("semaphore", "condition") and _is_pythons_lock(frames):
+                found = found._replace(kind="lock")
             if found.kind == "thread":
                 self._joins[tid] = found.owner
                 continue
@@ -146,6 +164,8 @@ class NativeLocks:
             inside = self._inside(known, stacks)
         elif found.kind == "once":
             inside = {tid for tid, frames in stacks.items() if any(waiting_for([f.function]) == "once" for f in frames)}
+        elif found.kind in _BY_LIBRARY:
+            inside = self._inside_library(known, stacks)
         else:
             return None
         inside -= set(known.waiters)
@@ -168,6 +188,18 @@ class NativeLocks:
                 else frame.function is not None and frame.function == wanted.function
             )
         }
+
+    def _inside_library(self, known: _Known, stacks: Stacks) -> Set[int]:
+        """Return the threads inside the library that wants a lock; empty if some thread's native stack is unknown.
+
+        Never for the interpreter itself: every thread is inside of it.
+        """
+        module = known.wanted[0].module if known.wanted else None
+        if module is None or any(not stacks.get(tid) for tid in self._threads.tids):
+            return set()
+        if any(place.module != module or _PYTHONS_OWN.match(place.function or "") for place in known.wanted):
+            return set()
+        return {tid for tid, frames in stacks.items() if any(frame.module == module for frame in frames)}
 
     def _function(self, returns_to: int) -> Optional[Tuple[str, int]]:
         if returns_to not in self._functions:
@@ -194,6 +226,7 @@ class NativeLocks:
             locked=True if owner is not None or found.gone else None,
             owner_gone=found.gone,
             because=_because(found, owner, basis),
+            native=True if found.kind in _PURPOSELESS and owner is None else None,
             key=self._key(found) if found.shared else None,
         )
 
@@ -206,15 +239,35 @@ class NativeLocks:
 
 
 def _place(frames: Sequence[NativeFrame]) -> Optional[Wanted]:
-    index = program_frame([(frame.function, frame.module) for frame in frames])
+    """Return the native call that wants a lock; None within the interpreter, and if unknown."""
+    outside = _outside(frames)
+    index = program_frame([(frame.function, frame.module) for frame in frames[outside:]])
     if index is None:
         return None
-    return Wanted(frames[index].function, frames[index].module, frames[index].address)
+    frame = frames[outside + index]
+    if outside and frame.module == frames[outside - 1].module:
+        frame = frames[outside - 1]  # the interpreter wants it itself
+    return Wanted(frame.function, frame.module, frame.address)
+
+
+def _outside(frames: Sequence[NativeFrame]) -> int:
+    """Return the index of the first frame outside the interpreter's functions that take locks; 0 if there are none."""
+    own = [n for n, frame in enumerate(frames[: 2 * ABOVE]) if _PYTHONS_OWN.match(frame.function or "")]
+    return own[-1] + 1 if own else 0
+
+
+def _is_pythons_lock(frames: Sequence[NativeFrame]) -> bool:
+    """Return whether another library takes a lock of the interpreter's kind."""
+    outside = _outside(frames)
+    taken = outside and _PYTHONS_LOCK.match(frames[outside - 1].function or "")
+    return bool(taken) and outside < len(frames) and frames[outside].module != frames[outside - 1].module
 
 
 def _because(found: NativeWait, owner: Optional[int], basis: Optional[str]) -> Tuple[Fact, ...]:
     if found.gone:
         return (fact("mutex-owner-gone", owner=found.owner),)
+    if basis == "inferred" and found.kind in _BY_LIBRARY:
+        return (fact("alone-inside-library", owner=owner),)
     if basis == "inferred":
         return (fact("alone-inside", owner=owner),)
     if found.readers:

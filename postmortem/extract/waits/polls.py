@@ -7,7 +7,7 @@ from typing import Optional, Sequence
 from ...cpython.frames.frame import Frame
 from ...cpython.frames.nativecalls import native_call
 from ...cpython.state.interpreter import Python
-from ...cpython.sync.polls import asks_for_file_locks, has_no_limit, is_sqlite, texts
+from ...cpython.sync.polls import asks_for_file_locks, has_no_limit, is_sqlite, makes_lock_files, texts
 from ...evidence import Wait
 from ...evidence import replace as changed
 from .endpoints import DescriptorBook
@@ -45,7 +45,23 @@ def polled_lock(
             lock = lock or descriptors.note_polled_lock((), False, tid)
             if lock is not None:
                 return _asks(wait, lock, length, has_no_limit(python.frames, frame))
+    for frame in frames[:_INNERMOST]:
+        path = _lock_file(python, frame) if makes_lock_files(python.frames, frame) else None
+        if path is not None:
+            lock = descriptors.note_lock_file(path, tid)
+            return changed(
+                _asks(wait, lock, length, has_no_limit(python.frames, frame)),
+                detail=f"every {length:g} s whether a lock file is gone",
+            )
     return None
+
+
+def _lock_file(python: Python, frame: Frame) -> Optional[str]:
+    """Return the path that a function's variables name: the only one, or the only one that calls itself a lock."""
+    paths = {text for text in texts(python.frames, frame) if text.startswith("/")}
+    named = {path for path in paths if "lock" in path.rpartition("/")[2].lower()}
+    several = paths if len(paths) == 1 else named
+    return several.pop() if len(several) == 1 else None
 
 
 def _asks(wait: Wait, lock: str, length: Optional[float], endless: bool) -> Wait:

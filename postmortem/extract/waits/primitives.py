@@ -50,6 +50,7 @@ class Draft(NamedTuple):
     users: List[Frame]
     waiters: List[int]
     functions: List[str]
+    tasks: List[str]
 
 
 class Primitives:
@@ -81,18 +82,35 @@ class Primitives:
 
         ``frames``: the thread's, most recent call first.
         """
+        known, facts = self._noted(layer, frames)
+        known.waiters.append(tid)
+        if layer.kind == "thread":
+            self._joins[tid] = layer.address
+        return facts
+
+    def task_wait(self, layer: Layer, task: str, frames: Sequence[Frame]) -> FutexFacts:
+        """Note a task's wait for such an object, which it can only poll, and return its facts."""
+        known, facts = self._noted(layer, frames)
+        known.tasks.append(task)
+        return facts
+
+    def _noted(self, layer: Layer, frames: Sequence[Frame]) -> Tuple[Draft, FutexFacts]:
+        """Return the draft of a layer's object and the facts of a wait in it."""
         kind: ResourceKind = "future" if layer.kind == "futures" else layer.kind
         known = self._drafts.get(layer.address)
         if known is None:
-            known = Draft(f"{kind}-{len(self._drafts) + 1}", kind, layer.address, [], [], [])
+            known = Draft(f"{kind}-{len(self._drafts) + 1}", kind, layer.address, [], [], [], [])
             self._drafts[layer.address] = known
         known.users.extend(frames[layer.depth + 1 : layer.depth + 6])
-        known.waiters.append(tid)
-        if kind == "thread":
-            self._joins[tid] = layer.address
         known.functions.append(layer.function)
         detail = _DETAILS.get((layer.kind, layer.function)) or _DETAILS.get((layer.kind, ""))
-        return FutexFacts(_WAIT_KINDS.get(kind, "condition"), known.ident, detail, "waits" if detail else None)
+        return known, FutexFacts(_WAIT_KINDS.get(kind, "condition"), known.ident, detail, "waits" if detail else None)
+
+    def forget(self, ident: str, tid: int) -> None:
+        """Forget a thread's wait."""
+        for draft in self._drafts.values():
+            if draft.ident == ident and tid in draft.waiters:
+                draft.waiters.remove(tid)
 
     def ident(self, address: int) -> Optional[str]:
         """Return the resource id of an object; None if nothing waits for it."""
@@ -102,6 +120,10 @@ class Primitives:
     def addresses(self) -> Dict[str, int]:
         """Return addresses of objects by resource id."""
         return {draft.ident: address for address, draft in self._drafts.items()}
+
+    def kinds(self) -> Dict[str, ResourceKind]:
+        """Return kinds of objects by resource id."""
+        return {draft.ident: draft.kind for draft in self._drafts.values()}
 
     def wanted(self, *kinds: str) -> List[int]:
         """Return addresses of awaited objects of these kinds."""
@@ -121,6 +143,7 @@ class Primitives:
         found = []
         for address, draft in self._drafts.items():
             blank = Resource(draft.ident, draft.kind, "", waiters=tuple(draft.waiters), wakers=holders.get(address, ()))
+            blank = changed(blank, waiting_tasks=tuple(draft.tasks)) if draft.tasks else blank
             found.append(self._describe[draft.kind](draft, blank))
         return tuple(found)
 
@@ -139,9 +162,7 @@ class Primitives:
         return self._objects.integer_or_none(attribute(self._objects, draft.address, attribute_name))
 
     def _condition(self, draft: Draft, blank: Resource) -> Resource:
-        lent = len(blank.wakers)  # by the pool that the condition guards
-        more = f" (all {lent} that it guards are lent)" if lent else ""
-        return changed(blank, description=self._called(self._type(draft), draft) + more, limit=lent or None)
+        return changed(blank, description=self._called(self._type(draft), draft))
 
     def _event(self, draft: Draft, blank: Resource) -> Resource:
         flag = self._integer(draft, "_flag")

@@ -13,7 +13,11 @@ from ...evidence import replace as changed
 from ...frameworks.asyncio.eventloops import LoopState
 from ...frameworks.asyncio.futures import CONCURRENT
 from ...frameworks.asyncio.tasks import Asyncio, TaskState
+from ...frameworks.greenlet.bridges import bridged
+from ...frameworks.greenlet.links import Links
+from ...frameworks.greenlet.switching import Switched, read_greenlets
 from ...frameworks.otherloops import OtherLoops
+from ...frameworks.trio.runners import Trio, TrioRead
 from ...memory import Fault
 from ..ownership.pools import FutureFacts
 from ..process.context import PythonContext
@@ -30,11 +34,14 @@ class TasksRead(NamedTuple):
 
     loops: Tuple[Loop, ...]
     tasks: Tuple[Task, ...]
-    states: Mapping[str, TaskState]  # asyncio's tasks, by id
+    states: Mapping[str, TaskState]  # asyncio's and trio's tasks, by id
+    others: Mapping[str, TaskState]  # other frameworks' tasks, by id
     frames: Sequence[Frame]  # of all coroutines, one for each code object
     suspended: Sequence[Tuple[int, Sequence[Frame]]]  # (tid of a loop's thread, frames of a suspended task)
     runners: Mapping[int, FutureFacts]  # concurrent.futures.Future → agents that could complete it
     awaits: Awaits
+    calls: Mapping[int, FutureFacts]  # SimpleQueue in which a thread awaits a call into trio → agents that complete it
+    greenlets: bool = False  # suspended greenlets are among the tasks
 
     def runs(self, tid: int) -> bool:
         """Return whether a thread runs an event loop."""
@@ -70,17 +77,21 @@ class _TaskReader:
         self._shown, self._descriptors = shown, descriptors
         self._awaits = Awaits(context, shown, descriptors)
         self._runners: Dict[int, FutureFacts] = {}
+        self._calls: Dict[int, FutureFacts] = {}
         self._code_frames: Dict[int, Frame] = {}
         self._suspended: List[Tuple[int, Sequence[Frame]]] = []
         self._loops: Tuple[Loop, ...] = ()
         self._tasks: Tuple[Task, ...] = ()
         self._states: Dict[str, TaskState] = {}
+        self._others: Dict[str, TaskState] = {}
+        self._greenlets = False
 
     def read(self) -> TasksRead:
         """Return the event loops and tasks of all interpreters."""
         for interpreter in self._python.interpreters:
             asyncio = Asyncio(self._python, interpreter)
             states = sorted(asyncio.tasks(), key=_by_name)
+            switched = bridged(self._python, read_greenlets(self._python, interpreter), states)
             loops = asyncio.loops(states)
             ids = {state.address: f"task-{len(self._tasks) + n}" for n, state in enumerate(states, 1)}
             self._states.update({ids[state.address]: state for state in states})
@@ -88,11 +99,51 @@ class _TaskReader:
             tids = {loop.address: self._threads.tid_of_ident(loop.ident) for loop in loops}
             self._find_runners(asyncio, states, loops, ids, tids)
             self._tell(loops, states, ids)
+            self._tell_greenlets(switched)
+            trio = Trio(self._python, interpreter).read()
+            theirs = sorted(trio.tasks, key=_by_name)
+            ids = {state.address: f"task-{len(self._tasks) + n}" for n, state in enumerate(theirs, 1)}
+            self._states.update({ids[state.address]: state for state in theirs})
+            self._awaits.read_trio(trio._replace(tasks=theirs), ids)
+            self._tell(trio.loops, theirs, ids)
+            self._find_callers(trio, ids)
             others, their_tasks = OtherLoops(self._python, interpreter).read()
+            known = {(loop.kind, loop.tid) for loop in self._loops}
+            others = [o for o in others if (o.kind, self._threads.tid_of_ident(o.ident)) not in known]
             self._tell(others, sorted(their_tasks, key=_by_name))
             self._gaps.extend(Gap("cpython", "asyncio", problem, code="tasks-unread") for problem in asyncio.problems)
         frames = list(self._code_frames.values())
-        return TasksRead(self._loops, self._tasks, self._states, frames, self._suspended, self._runners, self._awaits)
+        return TasksRead(
+            self._loops,
+            self._tasks,
+            self._states,
+            self._others,
+            frames,
+            self._suspended,
+            self._runners,
+            self._awaits,
+            self._calls,
+            self._greenlets,
+        )
+
+    def _tell_greenlets(self, switched: Switched) -> None:
+        """Add hubs and greenlets as evidence."""
+        self._gaps.extend(
+            Gap("cpython", "greenlets", problem, code="greenlets-unread") for problem in switched.problems
+        )
+        self._greenlets = self._greenlets or bool(switched.states)
+        if not switched.tasks:
+            return
+        links = Links(self._python, switched)
+        links.fill(switched.loops)
+        states = sorted(switched.tasks, key=_by_name)
+        for state in states:
+            state.ready = links.ready(state) if state.ready is None else state.ready
+            state.waiter = links.waiter(state)
+        ids = {state.address: f"task-{len(self._tasks) + n}" for n, state in enumerate(states, 1)}
+        self._awaits.read_greenlets(links, states, ids)
+        self._others.update({ids[state.address]: state for state in states})
+        self._tell(switched.loops, states, ids)
 
     def _tell(
         self, loops: Sequence[LoopState], states: Sequence[TaskState], ids: Optional[Dict[int, str]] = None
@@ -103,6 +154,7 @@ class _TaskReader:
         """
         if ids is None:
             ids = {state.address: f"task-{len(self._tasks) + n}" for n, state in enumerate(states, 1)}
+            self._others.update({ids[state.address]: state for state in states})
         names = {loop.address: f"loop-{len(self._loops) + n}" for n, loop in enumerate(loops, 1)}
         tids = {loop.address: self._threads.tid_of_ident(loop.ident) for loop in loops}
         mains = {loop.address: ids.get(loop.main_task) for loop in loops if loop.main_task is not None}
@@ -110,7 +162,7 @@ class _TaskReader:
         self._loops += tuple(changed(e, main_task=mains.get(loop.address)) for e, loop in zip(found, loops))
         for state in states:
             self._code_frames.update({frame.code.address: frame for frame in state.frames})
-            tid = tids.get(state.loop or 0)
+            tid = tids.get(state.loop or 0) or self._threads.tid_of_ident(state.ident)
             if state.state == "pending" and tid is not None:
                 self._suspended.append((tid, state.frames))
         self._tasks += tuple(self._task(state, ids, names) for state in states)
@@ -133,6 +185,9 @@ class _TaskReader:
         )
 
     def _moved(self, state: TaskState) -> Optional[bool]:
+        """Return whether a task is in another wait, or has made further steps, since the window began."""
+        if state.greenlet:
+            return None
         before = self._context.probe("waits")
         return before.get(str(state.address), 0) != state.waiter if before else None
 
@@ -158,7 +213,7 @@ class _TaskReader:
             signals=None if state.signals is None else tuple(state.signals),
             state=state.state,
         )
-        return with_turn(told, state, self._context.probe("turns"))
+        return with_turn(told, state, self._context.probe("turns"), self._context.raw.clocks)
 
     # ------------------------------------------------------------------ coroutines for other threads
 
@@ -198,6 +253,21 @@ class _TaskReader:
                         True,
                         (fact("coroutine-queued"),),
                     )
+
+    def _find_callers(self, trio: TrioRead, ids: Dict[int, str]) -> None:
+        """Find the agents that complete the calls that threads have handed to trio."""
+        tids = {loop.address: self._threads.tid_of_ident(loop.ident) for loop in trio.loops}
+        names = {state.address: state.name or ids[state.address] for state in trio.tasks}
+        for queue, (task, runner) in trio.calls.items():
+            if task:
+                name = f"task {names[task]}"
+                waker = Waker("runner", "memory", task=ids[task], name=name)
+                said = fact("call-runs", task=name)
+            elif tids.get(runner) is not None:
+                waker, said = Waker("runner", "memory", tid=tids[runner]), fact("call-queued")
+            else:
+                continue
+            self._calls[queue] = FutureFacts("outcome of a call into trio", None, (waker,), True, (said,))
 
     def _of_portal(self, state: TaskState) -> Optional[int]:
         """Return the future that a task of an anyio portal completes for another thread; None for other tasks.

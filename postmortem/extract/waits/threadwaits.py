@@ -31,6 +31,7 @@ _SIGNALS = {"pause", "rt_sigtimedwait", "rt_sigsuspend"}
 #: Modules whose selectors wait for children's pipes rather than an event loop's events.
 _PIPE_USERS = ("/subprocess.py", *multiprocessing("connection"))
 _MOST_POLLED = 4096
+_MOST_SECONDS = 1 << 40
 _RESTART = "restart_syscall"
 #: Calls that the kernel restarts through restart_syscall(2): do_poll, hrtimer_nanosleep and futex_wait set
 #: restart_block (fs/select.c, kernel/time/hrtimer.c, kernel/futex/waitwake.c).
@@ -165,7 +166,9 @@ def describe(
         )
     if name in ("flock", "fcntl"):
         return Wait("file", name, fd=args[0] & 0xFFFFFFFF, endless=True, verb="waits", detail="for a lock on a file")
-    return Wait("signal" if name in _SIGNALS else "other", name)
+    timed = name == "rt_sigtimedwait" and args[2] != 0
+    given = timespec(memory, args[2]) if timed else None
+    return Wait("signal" if name in _SIGNALS else "other", name, timeout_s=given, endless=False if timed else None)
 
 
 def _futex(args: Sequence[int], facts: Callable[[int], Optional[FutexFacts]]) -> Wait:
@@ -199,13 +202,19 @@ def _sleep(name: str, args: Sequence[int], memory: Memory) -> Wait:
     request = args[0] if name == "nanosleep" else args[2]
     if name == "clock_nanosleep" and args[1] & 1:
         return Wait("sleep", name, endless=False)
+    return Wait("sleep", name, timeout_s=timespec(memory, request), endless=False)
+
+
+def timespec(memory: Memory, address: int, unit: int = 10**9) -> Optional[float]:
+    """Return a struct timespec in seconds; None if unreadable or implausible.
+
+    ``unit``: fractions in a second, 10**6 for a struct timeval.
+    """
     try:
-        seconds, nanos = struct.unpack("<qq", memory.read(request, 16))
+        seconds, fraction = struct.unpack("<qq", memory.read(address, 16))
     except Fault:
-        return Wait("sleep", name, endless=False)
-    if not (0 <= nanos < 10**9 and 0 <= seconds < 1 << 40):
-        return Wait("sleep", name, endless=False)
-    return Wait("sleep", name, timeout_s=seconds + nanos / 1e9, endless=False)
+        return None
+    return seconds + fraction / unit if 0 <= seconds < _MOST_SECONDS and 0 <= fraction < unit else None
 
 
 def _select(

@@ -1,0 +1,269 @@
+"""What agents that can reach an awaited object would do with it, from the code that they can still run.
+
+- Of each thread and task: its frames from their current instructions on, and all that these call.
+- Of an event loop's thread also what its timers and descriptors call; of an accept loop or a dispatcher what it starts:
+  both follow from its frames.
+- Signal handlers, which run in the main thread even while that waits.
+
+An agent *names* an object if its code applies an operation that ends the wait to it, or to something unknown that is
+loaded by the last name under which the object is known, or if it hands the object on to something unknown. An operation's
+name alone names nothing.
+
+Agents are evaluated when a resource first asks for them, at most for ``SECONDS`` together; what was not evaluated, or not
+to its end, has no grade unless it names the object anyway.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ...cpython.execution.library import Library, Limits
+from ...cpython.execution.lookup import CALL, OPERATIONS, Applied
+from ...cpython.execution.machine import Machine
+from ...cpython.frames.frame import Frame as PyFrame
+from ...cpython.heap.reachability import Reach
+from ...cpython.state.interpreter import Python, ThreadState
+from ...cpython.state.signals import handlers
+from ...evidence import PythonFrame, Resource, Waker
+from ...evidence import replace as changed
+from ...evidence.vocabulary import WakerGrade
+from ...frameworks.asyncio.tasks import TaskState
+from ...signalnames import signal_name
+from ..process.context import PythonContext
+
+SECONDS = 0.5
+#: Share of the time that one agent may take.
+_SHARE = 0.5
+_FUTURE = frozenset(("set_result", "set_exception", "cancel", "set_running_or_notify_cancel"))
+_EVENT, _CONDITION = frozenset(("set",)), frozenset(("notify", "notify_all", "notifyAll"))
+_RELEASE, _BARRIER = frozenset(("release",)), frozenset(("wait", "abort", "reset"))
+#: Operations that end a wait, by kind of resource (Lib/threading.py, queue.py, asyncio, concurrent/futures).
+ENDS: Mapping[str, FrozenSet[str]] = {
+    "lock": _RELEASE, "condition": _CONDITION, "event": _EVENT, "semaphore": _RELEASE, "barrier": _BARRIER,
+    "future": _FUTURE, "async-lock": _RELEASE, "async-event": _EVENT, "async-condition": _CONDITION,
+    "async-semaphore": _RELEASE, "async-barrier": _BARRIER, "async-future": _FUTURE,
+}  # fmt: skip
+#: Of queues, by the method that waits.
+_QUEUES: Mapping[str, FrozenSet[str]] = {
+    "get": frozenset(("put", "put_nowait", "shutdown")),
+    "put": frozenset(("get", "get_nowait", "shutdown")),
+    "join": frozenset(("task_done", "shutdown")),
+}
+#: Of gevent's AsyncResult and eventlet's Event.
+_RESULT = frozenset(("set", "set_exception", "send", "send_exception", "cancel"))
+#: Files of waits that are ended in more ways than by a method's name: iteration, the end of a `with` body.
+_UNGRADED = ("trio/_channel.py", "trio/_core/_unbounded_queue.py", "anyio/streams/memory.py")
+#: Frames of a waiter among which the queue's method is.
+_MOST_FRAMES = 4
+#: Beginnings of paths that a module's or class's code can follow; others run code by themselves.
+_PASSIVE = ("global ", "module ", "the class ")
+_MOST_AGENTS = 300
+#: Files of primitives whose methods release only what they have acquired, or what their caller has.
+_OWN = ("/threading.py", "/asyncio/locks.py", "/queue.py", "/asyncio/queues.py", "/logging/__init__.py")
+
+
+class Agent(NamedTuple):
+    """A thread by tid, a task by id, or a signal handler by number."""
+
+    tid: Optional[int] = None
+    task: Optional[str] = None
+    signal: Optional[int] = None
+
+
+class _Judged(NamedTuple):
+    """An evaluated agent."""
+
+    applied: Sequence[Applied]
+    passed: Sequence[Applied]
+    complete: bool
+
+
+class Grading:
+    """Grades of one process's agents; ``tasks``: asyncio's, and greenlets that have started, by id."""
+
+    def __init__(self, context: PythonContext, tasks: Mapping[str, TaskState], modules: Mapping[int, str]) -> None:
+        self._context = context
+        self._python: Python = context.python
+        self._tasks = tasks
+        self._modules = {name: address for address, name in modules.items()}
+        self._judged: Dict[Agent, _Judged] = {}
+        self._alike: Dict[Tuple[object, ...], _Judged] = {}
+        self._library: Optional[Library] = None
+        self._handlers: Optional[Dict[int, int]] = None
+        self._until: Optional[float] = None
+
+    def graded(
+        self, resource: Resource, wakers: Sequence[Waker], reach: Reach, subject: int, blocked: Set[str], others: bool
+    ) -> Tuple[Waker, ...]:
+        """Return wakers with their grades, and those agents besides that name the object.
+
+        - ``blocked``: tasks that wait for one of the waiters
+        - ``others``: whether there are agents of other frameworks, whose code is not known
+        """
+        named: Dict[Agent, Applied] = {}
+        unknown = others
+        mine = {Agent(w.tid, w.task) for w in wakers if w.tid is not None or w.task is not None}
+        is_open = reach.obstacle is not None or any(a.thread is None and a.task is None for a in reach.actors)
+        candidates = [*mine, *(a for a in self._agents(resource, blocked) if a not in mine)] if is_open else [*mine]
+        operations = self._operations(resource)
+        for agent in candidates[:_MOST_AGENTS]:
+            judged = self._judge(agent)
+            found = _names(judged, operations, subject, reach) if operations else None
+            if found is not None:
+                named[agent] = found
+            elif not judged.complete and agent not in mine:
+                unknown = True
+        unknown = unknown or len(candidates) > _MOST_AGENTS or not operations
+        done = []
+        for waker in wakers:
+            agent = Agent(waker.tid, waker.task)
+            if agent == Agent():
+                passive = (waker.name or "").startswith(_PASSIVE)
+                done.append(changed(waker, grade="refers" if passive and not unknown else None))
+            elif agent in named:
+                done.append(changed(waker, grade="names", site=_site(named[agent])))
+            else:
+                complete = bool(operations) and self._judged[agent].complete if agent in self._judged else False
+                done.append(changed(waker, grade="refers" if complete else None))
+        way = next((w.name for w in wakers if w.tid is None and w.task is None), None)
+        done += [self._waker(agent, found, way) for agent, found in named.items() if agent not in mine]
+        return tuple(done)
+
+    def _waker(self, agent: Agent, found: Applied, way: Optional[str]) -> Waker:
+        """Return an agent as a waker that names the object."""
+        grade: WakerGrade = "names"
+        name = way
+        if agent.signal is not None:
+            name = signal_name(agent.signal)
+        return Waker("reach", "memory", tid=agent.tid, task=agent.task, name=name, grade=grade, site=_site(found))
+
+    def _agents(self, resource: Resource, blocked: Set[str]) -> Iterator[Agent]:
+        """Yield all agents but the waiters, and tasks that wait for these."""
+        for tid, state in self._context.threads.states.items():
+            if tid not in resource.waiters and state.frames:
+                yield Agent(tid)
+        for ident, task in self._tasks.items():
+            if ident not in blocked and ident not in resource.waiting_tasks and task.frames:
+                yield Agent(task=ident)
+        for number in self._signal_handlers():
+            yield Agent(signal=number)
+
+    def _signal_handlers(self) -> Dict[int, int]:
+        """Map the numbers of signals with Python handlers to their callables."""
+        if self._handlers is None:
+            self._handlers = {handler.signal: handler.callable for handler in handlers(self._python) or ()}
+        return self._handlers
+
+    def _operations(self, resource: Resource) -> FrozenSet[str]:
+        """Return the operations that end the waits for a resource; empty if unknown."""
+        waiting = [self._tasks[ident] for ident in resource.waiting_tasks if ident in self._tasks]
+        if any(f.code.filename.endswith(_UNGRADED) for task in waiting for f in task.frames[:_MOST_FRAMES]):
+            return frozenset()
+        greenlets = any(task.greenlet for task in waiting)
+        if resource.kind not in ("queue", "async-queue"):
+            ends = ENDS.get(resource.kind, frozenset())
+            return ends | _RESULT if greenlets and resource.kind == "async-future" else ends
+        if greenlets:  # their queues wait in compiled code: the method is unknown
+            return frozenset().union(*_QUEUES.values())
+        states = self._context.threads.states
+        stacks: List[Sequence[PyFrame]] = [states[tid].frames for tid in resource.waiters if tid in states]
+        stacks += [self._tasks[ident].frames for ident in resource.waiting_tasks if ident in self._tasks]
+        found: Set[str] = set()
+        for frames in stacks:
+            called = [
+                f.function for f in frames[:_MOST_FRAMES] if f.code.filename.endswith(("/queue.py", "/queues.py"))
+            ]
+            method = next((name for name in called if name in _QUEUES), "get")  # a SimpleQueue has no frame
+            found |= _QUEUES[method]
+        return frozenset(found)
+
+    # ------------------------------------------------------------------ evaluation
+
+    def _judge(self, agent: Agent) -> _Judged:
+        """Return an agent's evaluation, made once."""
+        if agent not in self._judged:
+            frames, cut = self._frames_of(agent)
+            key = self._alike_key(frames) if frames else (agent,)
+            known = self._alike.get(key)
+            if known is None:
+                known = self._alike[key] = self._evaluated(agent, frames, cut)
+            self._judged[agent] = known
+        return self._judged[agent]
+
+    def _frames_of(self, agent: Agent) -> Tuple[Sequence[PyFrame], bool]:
+        """Return an agent's frames, and whether some are missing."""
+        if agent.tid is not None:
+            state: Optional[ThreadState] = self._context.threads.states.get(agent.tid)
+            return (state.frames, state.cut is not None) if state is not None else ((), True)
+        if agent.task is not None:
+            task = self._tasks.get(agent.task)
+            return (task.frames, False) if task is not None else ((), True)
+        return (), False
+
+    def _alike_key(self, frames: Sequence[PyFrame]) -> Tuple[object, ...]:
+        """Return what agents have in common that do the same: code, instruction and variables of each frame."""
+        python = self._python
+        return tuple((frame.code.address, frame.lasti, tuple(python.frames.locals(frame))) for frame in frames)
+
+    def _evaluated(self, agent: Agent, frames: Sequence[PyFrame], cut: bool) -> _Judged:
+        if not frames and agent.signal is None:
+            return _Judged((), (), not cut)
+        now = time.monotonic()
+        if self._until is None:
+            self._until = now + SECONDS
+        if now >= self._until:
+            return _Judged((), (), False)
+        if self._library is None:
+            self._library = Library(self._python.frames, self._modules)
+        machine = Machine(self._library, Limits(min(self._until, now + SECONDS * _SHARE)))
+        for frame in frames:
+            machine.frame(frame)
+        handler = self._signal_handlers().get(agent.signal) if agent.signal is not None else None
+        if handler is not None:
+            machine.callable(handler)
+        released = machine.released()
+        applied = tuple(
+            each for each in machine.applied.values() if each.operation != "release" or _gives(each, released)
+        )
+        return _Judged(applied, tuple(machine.passed.values()), not machine.incomplete and not cut)
+
+
+def _gives(each: Applied, released: Set[Applied]) -> bool:
+    """Return whether a release may free what others hold: not what the same code, or a primitive's caller, acquired."""
+    return each.code is None or (each in released and not each.code.filename.endswith(_OWN))
+
+
+def _names(judged: _Judged, operations: FrozenSet[str], subject: int, reach: Reach) -> Optional[Applied]:
+    """Return where an agent names an object; None if nowhere."""
+    itself = ("obj", subject)
+    names = {("name", *name) for name in reach.names}
+    callers = {
+        ("name", *name)
+        for method, *name in reach.callers
+        if (not method or method in operations) and name[0] not in OPERATIONS  # which are names of many other methods
+    }
+    for each in judged.applied:
+        if each.operation in operations and (itself in each.value or not names.isdisjoint(each.value)):
+            return each
+        if each.operation == CALL and not callers.isdisjoint(each.value):
+            return each
+    handed = {itself, *names, *(("obj", holder) for holder in reach.holders)}
+    return next((each for each in judged.passed if not handed.isdisjoint(each.value)), None)
+
+
+def _site(found: Applied) -> Optional[PythonFrame]:
+    """Return the place of an operation; None for a signal handler that is the operation itself."""
+    code = found.code
+    if code is None:
+        return None
+    place = code.location(found.offset)
+    return PythonFrame(
+        code.filename,
+        place.line if place else None,
+        code.name,
+        code.qualname,
+        end_line=place.end_line if place else None,
+        column=place.column if place else None,
+        end_column=place.end_column if place else None,
+    )
