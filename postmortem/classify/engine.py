@@ -1,39 +1,42 @@
-"""Evaluation of every pattern over the evidence, and ranking of their findings.
-
-Findings are ordered by these rules, the first that decides; the order of modules never matters:
-
-1. findings above *possible* before the others;
-2. a pattern before those that it outranks, directly or transitively;
-3. the process that is waited for before the one that waits;
-4. a finding that names a line to change before one that does not;
-5. proven before likely.
-"""
+"""Evaluation of every pattern over the evidence; a root that no pattern explains gets a verdict from its kind."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import pkgutil
-from collections import Counter
-from dataclasses import dataclass
-from typing import Dict, List, Optional, Set, Tuple
+from dataclasses import dataclass, replace
+from typing import Dict, List, Tuple
 
 from ..evidence import Evidence
-from ..findings import CONFIDENCES, Found, Missing, Outcome, Refuted, Template
+from ..findings import Found, Missing, Outcome, Refuted, Template
+from ..findings.told import RootState
+from ..waitgraph import Agent
 from . import patterns as _patterns
 from .facts.fixed_in import fixes
 from .facts.suspended import unless_held
 from .facts.view import View
-from .pattern import ANYTHING, CannotTell, Match, Matcher, No, Pattern
+from .order import ranked
+from .pattern import ANYTHING, CannotTell, Match, Matcher, No, Pattern, Tier
+from .roots.floor import Verdict, floor
+from .roots.roots import Root, roots
+from .roots.told import root_told
 from .signature import signature
 
+#: Tiers of which a merely *possible* match says no more than the root of a program that is idle, or that progresses.
+_SAID_BY_ROOT: Dict[RootState, Tuple[Tier, ...]] = {
+    "waiting": (), "idle": ("exit", "wait", "peer", "symptom"), "progressing": ("symptom",),
+}  # fmt: skip
 #: Most reasons kept for one pattern that is ruled out.
 _RULED_OUT = 3
 #: Most matches requested of one pattern; each may cost time linear in the number of threads.
 _MOST_MATCHES = 300
 #: Most victims of all findings together, the leading findings' first; and least number kept for each finding.
 _MOST_VICTIMS, _FEW_VICTIMS = 20_000, 20
+#: Most agents looked at that are to signal the one at a root.
+_MOST_SIGNALLING = 60
 _MORE = Template("{count} more {count:v is|are} affected by it")
+_UNSEEN = Template("one moment only: an observation window would show whether the wait ends")
 _LIKEWISE = Template("{count} more like these")
 
 
@@ -92,8 +95,13 @@ def classify(evidence: Evidence) -> Outcome:
                 ruled_out.append(Refuted(rule.id, answer.because))
             elif isinstance(answer, CannotTell):
                 abstained.append(Missing(rule.id, answer.missing))
+    by_id = {rule.id: rule.pattern for rule in all_patterns()}
+    told = list(matches)
+    matches += [(by_id[one.pattern], _beside(one, told)) for one in floor(view) if not _is_told(view, one, told)]
     matches = [(pattern, unless_held(view, pattern.id, match)) for pattern, match in matches]
-    findings = _shortened([_finding(evidence, pattern, match, matches) for pattern, match in _ranked(matches)])
+    matches = [(pattern, _unless_passing(view, pattern, match)) for pattern, match in matches]
+    matches = [(pattern, match) for pattern, match in matches if not _is_said(view, pattern, match)]
+    findings = _shortened([_finding(evidence, pattern, match, matches) for pattern, match in ranked(view, matches)])
     leading = findings[0] if findings else None
     return Outcome(
         verdict=leading.pattern if leading else None,
@@ -101,7 +109,59 @@ def classify(evidence: Evidence) -> Outcome:
         findings=tuple(findings),
         abstained=tuple(dict.fromkeys(abstained)),
         ruled_out=_few_of_each(ruled_out),
+        root=next((root_told(view, root) for root in roots(view)), None),
     )
+
+
+def _is_told(view: View, verdict: Verdict, matches: List[Tuple[Pattern, Match]]) -> bool:
+    """Return whether a pattern has explained the wait at a root already.
+
+    A match names its thread or task, one of a cycle, or one that is to signal it; or it is of the same pattern and process,
+    and names none.
+    """
+    root = verdict.root
+    if any(p.id == verdict.pattern and not m.culprits and m.pid == root.agent.pid for p, m in matches):
+        return True
+    agents = [root.agent, *(edge.waiter for edge in root.way.cycle)]
+    ends = {(victim.pid, victim.tid, victim.task) for victim in map(view.victim_of, agents)}
+    cited = {(c.pid, None if c.task else c.tid, c.task) for _pattern, match in matches for c in match.culprits}
+    cited |= {(v.pid, v.tid, v.task) for _pattern, match in matches for v in match.victims}
+    return bool(ends & cited) or _signaller_is_told(view, root, matches)
+
+
+def _unless_passing(view: View, pattern: Pattern, match: Match) -> Match:
+    """Lower a likely match of a wait that may end at any moment to *possible* if no thread of it was observed over time."""
+    agents = [Agent(c.pid, c.tid) for c in match.culprits if c.tid is not None]
+    threads = [thread for agent in agents for thread in [view.graph.places.thread(agent)] if thread is not None]
+    seen = any(thread.counters is not None for thread in threads) or any(map(view.graph.stuck, agents))
+    if not pattern.passing or match.confidence != "likely" or seen or not threads:
+        return match
+    return replace(match, confidence="possible", evidence=(*match.evidence, _UNSEEN()))
+
+
+def _is_said(view: View, pattern: Pattern, match: Match) -> bool:
+    """Return whether a *possible* match only says at what an idle program rests, or how one that progresses waits now."""
+    found = roots(view)
+    return bool(found) and match.confidence == "possible" and pattern.tier in _SAID_BY_ROOT[found[0].state]
+
+
+def _beside(verdict: Verdict, matches: List[Tuple[Pattern, Match]]) -> Match:
+    """Return the match of a root: only *possible* where a firm finding names an agent that waits for its end."""
+    firm = {
+        (c.pid, c.tid) for _pattern, m in matches if m.confidence != "possible" for c in m.culprits if c.tid is not None
+    }
+    told = any((agent.pid, agent.tid) in firm for agent in verdict.root.way.agents)
+    return replace(verdict.match, confidence="possible") if told else verdict.match
+
+
+def _signaller_is_told(view: View, root: Root, matches: List[Tuple[Pattern, Match]]) -> bool:
+    """Return whether a match above *possible* names an agent that is to signal the one at a root, and cannot move itself."""
+    edge = root.way.edge
+    if edge is None or not edge.signals:
+        return False
+    stuck = [view.victim_of(agent) for agent in edge.wakers[:_MOST_SIGNALLING] if view.graph.stuck(agent) is not None]
+    cited = {(c.pid, c.tid, c.task) for _p, m in matches if m.confidence != "possible" for c in m.culprits}
+    return any((one.pid, one.tid, one.task) in cited for one in stuck)
 
 
 def _shortened(findings: List[Found]) -> List[Found]:
@@ -147,85 +207,5 @@ def _finding(evidence: Evidence, pattern: Pattern, match: Match, others: List[Tu
         ),
         culprits=match.culprits,
         victims=match.victims,
-        evidence=match.evidence,
+        evidence=tuple(dict.fromkeys(match.evidence)),
     )
-
-
-def _ranked(matches: List[Tuple[Pattern, Match]]) -> List[Tuple[Pattern, Match]]:
-    """Sort matches: repeatedly take the strongest one that no remaining match beats.
-
-    Matches that are alike in everything ``_beats`` reads are compared once, as one kind.
-    """
-    beaten_by = _closure([p for p, _m in matches])
-    alike: Dict[_Kind, List[Tuple[Pattern, Match]]] = {}
-    for item in sorted(matches, key=_strength):
-        alike.setdefault(_kind(item), []).append(item)
-    beats = {
-        one: [other for other, losers in alike.items() if other != one and _beats(winners[0], losers[0], beaten_by)]
-        for one, winners in alike.items()
-    }
-    above = Counter(other for losers in beats.values() for other in losers)
-    ranked: List[Tuple[Pattern, Match]] = []
-    while alike:
-        free = [kind for kind in alike if not above[kind]]
-        best = min(free or alike, key=lambda kind: _strength(alike[kind][0]))
-        ranked.append(alike[best].pop(0))
-        if not alike[best]:
-            del alike[best]
-            above.subtract(beats[best])
-    return ranked
-
-
-_Kind = Tuple[str, bool, bool, Optional[int], Optional[int]]
-
-
-def _kind(item: Tuple[Pattern, Match]) -> _Kind:
-    """Return everything that ``_beats`` reads."""
-    pattern, match = item
-    return pattern.id, match.confidence == "possible", bool(match.culprits), match.pid, match.cause_pid
-
-
-def _strength(item: Tuple[Pattern, Match]) -> Tuple[bool, bool, int, str]:
-    """Return the sort key among matches that do not beat each other; less is stronger."""
-    pattern, match = item
-    return match.confidence == "possible", not match.culprits, CONFIDENCES.index(match.confidence), pattern.id
-
-
-def _beats(one: Tuple[Pattern, Match], other: Tuple[Pattern, Match], closure: Dict[str, Set[str]]) -> bool:
-    """Return whether one match comes before another by rules 1 to 4 of the module."""
-    if one[1].confidence == "possible" and other[1].confidence != "possible":
-        return False
-    if other[1].cause_pid is not None and other[1].cause_pid == one[1].pid and one[1].culprits:
-        return True  # across processes the root comes before the processes that wait for it
-    if one[1].cause_pid is not None and one[1].cause_pid == other[1].pid and other[1].culprits:
-        return False
-    if other[0].id not in closure.get(one[0].id, set()):
-        return False
-    if other[0].yields or set(ANYTHING) & set(one[0].outranks):
-        return True
-    # a finding without a line to change does not come before one that has it
-    return bool(one[1].culprits) or not other[1].culprits
-
-
-def _closure(patterns: List[Pattern]) -> Dict[str, Set[str]]:
-    """Return for each pattern all that it outranks, directly or transitively."""
-    every = [rule.pattern for rule in all_patterns()]
-    common = {p.id for p in every if not set(ANYTHING) & set(p.outranks)}
-    direct = {p.id: set(p.outranks) - set(ANYTHING) for p in every}
-    for pattern in every:
-        if pattern.id not in common:
-            direct[pattern.id] |= common
-        if pattern.yields:
-            for other in every:
-                direct[other.id] |= {pattern.id} - {other.id}
-    found: Dict[str, Set[str]] = {}
-    for pattern in patterns:
-        reached: Set[str] = set()
-        wanted = list(direct.get(pattern.id, ()))
-        while wanted:
-            current = wanted.pop()
-            if current not in reached:
-                reached.add(current)
-                wanted.extend(direct.get(current, ()))
-        found[pattern.id] = reached
-    return found

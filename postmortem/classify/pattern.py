@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Callable, Iterator, Optional, Tuple, Union
+from typing import Callable, Iterator, Literal, Optional, Tuple, Union, get_args
 
 from ..findings import Confidence, Culprit, Victim
 from ..findings.found import Said
 from .facts.view import View
+
+#: How much a pattern explains, most first, for findings that neither cause each other nor follow from each other:
+#: damaged memory; a crash; a process held from outside; a cause that names its mechanism; a resource that is gone or
+#: exhausted; agents that wait for each other; a join at exit; one wait that nothing ends; a computation; a silent peer;
+#: what is only a symptom.
+Tier = Literal[
+    "corruption", "crash", "outside", "specific", "resource", "group", "exit", "wait", "computation", "peer", "symptom",
+]  # fmt: skip
+TIERS: Tuple[Tier, ...] = get_args(Tier)
 
 
 @dataclass(frozen=True)
@@ -18,16 +27,16 @@ class Pattern:
     title: str  # one line that names it
     explanation: str  # why it hangs, for a reader new to it
     remedy: str
+    tier: Tier = "symptom"
     needs: Tuple[str, ...] = ()  # evidence without which it abstains: "window", "python", "cores"
-    outranks: Tuple[
-        str, ...
-    ] = ()  # patterns that are its consequences or less specific; with "*" every pattern without "*"
-    yields: bool = False  # it reports how the process ended, not why: every other pattern outranks it
+    passing: bool = (
+        False  # such waits are normal while they end: without a window at most *possible*, unless nothing ends it
+    )
+    yields: bool = False  # it reports how the process ended, not why: every other pattern comes before it
     references: Tuple[str, ...] = ()
 
 
-#: In ``Match.because_of``: every other pattern found in the process that causes it. In ``Pattern.outranks`` of a crash:
-#: a process that crashed no longer waits for anything, whatever it seems to wait for.
+#: In ``Match.because_of``: every other pattern found in the process that causes it.
 ANYTHING = ("*",)
 
 

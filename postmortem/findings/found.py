@@ -6,7 +6,7 @@ from typing import NamedTuple, Optional, Tuple, Union
 
 from ..waitgraph import Reason
 from .texts import Text
-from .told import Confidence, Culprit, Victim
+from .told import Confidence, Culprit, Root, Victim
 
 #: What a finding cites: a text of its pattern, or a step of the wait graph's derivation.
 Said = Union[Text, Reason]
@@ -49,3 +49,4 @@ class Outcome(NamedTuple):
     findings: Tuple[Found, ...] = ()
     abstained: Tuple[Missing, ...] = ()
     ruled_out: Tuple[Refuted, ...] = ()
+    root: Optional[Root] = None

@@ -39,6 +39,7 @@ class Template:
     """
 
     words: str
+    link: bool = False  # it says what one agent of a wait chain waits for, and who has that
 
     @property
     def names(self) -> FrozenSet[str]:

@@ -64,6 +64,7 @@ class Finding(msgspec.Struct, frozen=True):
     culprits: Tuple[Culprit, ...] = ()
     victims: Tuple[Victim, ...] = ()
     evidence: Tuple[str, ...] = ()
+    links: Tuple[int, ...] = ()  # positions in `evidence` of facts that each tell one link of a wait-for cycle
 
 
 class Abstained(msgspec.Struct, frozen=True):
@@ -80,6 +81,29 @@ class RuledOut(msgspec.Struct, frozen=True):
     because: str
 
 
+#: What a process as a whole does. idle: it waits by design; progressing: something moves; waiting: for what does not come.
+RootState = Literal["idle", "progressing", "waiting"]
+#: What the wait that nobody owes is for; python, native: the code that runs; cycle: agents that wait for each other.
+RootKind = Literal[
+    "lock", "signal", "queue", "permits", "pool", "future", "task", "thread", "native-lock", "shared-lock", "file-lock", "gil",
+    "process", "pipe", "socket", "terminal", "file", "loop", "sleep", "stopped", "python", "native", "cycle", "unknown",
+]  # fmt: skip
+
+
+class Root(msgspec.Struct, frozen=True):
+    """The first wait that nobody owes on the way from the main thread, or from what does the program's work."""
+
+    state: RootState
+    kind: RootKind
+    pid: int
+    tid: Optional[int] = None
+    task: Optional[str] = None  # name of the task
+    file: Optional[str] = None  # the program's innermost line
+    line: Optional[int] = None
+    function: Optional[str] = None
+    others: int = 0  # how many other threads and tasks end there, too
+
+
 class Diagnosis(msgspec.Struct, frozen=True):
     """The diagnosis of one bundle or core."""
 
@@ -88,3 +112,4 @@ class Diagnosis(msgspec.Struct, frozen=True):
     findings: Tuple[Finding, ...] = ()
     abstained: Tuple[Abstained, ...] = ()
     ruled_out: Tuple[RuledOut, ...] = ()
+    root: Optional[Root] = None  # None: no process could be read

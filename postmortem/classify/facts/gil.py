@@ -16,6 +16,9 @@ SWITCH_INTERVAL = 0.005
 #: loops measure 5,000-24,000/s. Ten times the forced rate separates the two.
 RATIO = 10
 
+#: Forced hand-offs a second that no interval exceeds, however short it is set: each takes a wake-up of the next thread.
+MOST_PACE = 1000.0
+
 #: Least share of a core that a computing thread wants, and least share of what all of them got; less is housekeeping.
 MIN_SHARE = 0.1
 _LOCKS: FrozenSet[WaitKind] = frozenset(("lock", "rlock", "mutex", "semaphore"))
@@ -59,7 +62,8 @@ def rates_of(view: View, process: Process) -> Optional[Rates]:
     if gil is None or gil.handoffs_per_s is None:
         return None
     wakes = sum(view.switches(t) or 0 for t in process.threads if t.python)
-    return Rates(gil.handoffs_per_s, wakes, 1 / (gil.switch_interval or SWITCH_INTERVAL), view.cpu(process))
+    pace = min(MOST_PACE, 1 / (gil.switch_interval or SWITCH_INTERVAL))
+    return Rates(gil.handoffs_per_s, wakes, pace, view.cpu(process))
 
 
 def computing(view: View, threads: List[Thread]) -> List[Thread]:

@@ -84,7 +84,7 @@ NATIVE_FINALIZER = frozenset((
     "subtype_dealloc", "slot_tp_finalize", "PyObject_CallFinalizer", "PyObject_CallFinalizerFromDealloc",
     "PyObject_ClearWeakRefs", "handle_callback", "handle_weakrefs", "finalize_garbage", "gc_collect_main",
     "invoke_gc_callback", "_Py_RunGC", "_PyGC_Collect", "_PyGC_CollectNoFail", "gc_collect_internal",
-    "call_weakref_callbacks", "_Py_brc_merge_refcounts", "merge_queued_objects",
+    "_Py_Dealloc", "call_weakref_callbacks", "_Py_brc_merge_refcounts", "merge_queued_objects",
 ))  # fmt: skip
 NATIVE_SIGNAL = frozenset(("_PyErr_CheckSignalsTstate", "_PyErr_CheckSignals", "PyErr_CheckSignals"))
 
@@ -194,7 +194,7 @@ def own_frame(frames: Sequence[PythonFrame]) -> Optional[PythonFrame]:
     the methods of a manager's proxies, is returned only if the program has no other frame.
     """
     mine = [f for f in frames if not is_library(f)]
-    return next((f for f in mine if not f.file.startswith("<string")), None) or next(iter(mine), direct_frame(frames))
+    return next((f for f in mine if not f.file.startswith("<")), None) or next(iter(mine), direct_frame(frames))
 
 
 def direct_frame(frames: Sequence[PythonFrame]) -> Optional[PythonFrame]:

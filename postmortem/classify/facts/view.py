@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from functools import cached_property
+from typing import Dict, FrozenSet, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from ...evidence import Evidence, Process, PythonFrame, Thread
+from ...evidence.vocabulary import WaitKind
 from ...findings import Confidence, Culprit, Template, Text, Victim
 from ...waitgraph import WAKES, Agent, Cycle, Edge, WaitGraph, graph_of
 from . import clauses, knowledge
@@ -13,6 +15,9 @@ from . import clauses, knowledge
 BUSY_SHARE = 0.3
 #: Share of a core wanted, or of the observations: above it a thread computes continuously.
 COMPUTING_SHARE = 0.8
+#: Waits that something outside of the process ends; wake-ups that each run into their time limit may cause.
+_OUTSIDE: FrozenSet[WaitKind] = frozenset(("socket", "pipe", "process", "other"))
+_A_LIMIT = 2.0
 #: CPU in cores, and wake-ups per second: above either a thread makes progress; neither idling nor a heartbeat uses as much.
 WORKS_SHARE, WORKS_WAKES = 0.01, 20
 
@@ -34,7 +39,7 @@ class View:
         #: Cache of results that several patterns need, keyed by the query.
         self.remembered: Dict[object, object] = {}
 
-    @property
+    @cached_property
     def graph(self) -> WaitGraph:
         """Return the wait-for graph over all processes."""
         return graph_of(self.evidence)
@@ -94,11 +99,16 @@ class View:
 
     @classmethod
     def moves(cls, thread: Thread) -> bool:
-        """Return whether a thread wakes repeatedly and goes on, so that its waits are fulfilled; False if it only polls."""
-        if thread.wait is not None and thread.wait.polls_s is not None:
+        """Return whether a thread wakes repeatedly and goes on, so that its waits are fulfilled.
+
+        False if it only polls, or if nothing but the time limit of its wait for a descriptor or process wakes it.
+        """
+        wait, switches = thread.wait, cls.switches(thread)
+        if switches is None or (wait is not None and wait.polls_s is not None):
             return False
-        switches = cls.switches(thread)
-        return switches is not None and switches >= WAKES
+        if wait is not None and wait.kind in _OUTSIDE and wait.endless is False and wait.timeout_s:
+            return switches > _A_LIMIT / wait.timeout_s + WAKES
+        return switches >= WAKES
 
     @staticmethod
     def switches(thread: Thread) -> Optional[float]:
@@ -152,13 +162,13 @@ class View:
 
     def certainty(self, cycle: Cycle) -> Confidence:
         """Return the confidence that a cycle is a deadlock; only *possible* if one wait in it has a timeout, which opens it."""
-        if any(edge.endless is False for edge in cycle.edges):
+        if any(self.graph.is_limited(edge) for edge in cycle.edges):
             return "possible"
         return "proven" if self.graph.proves(cycle) else "likely"
 
     def limits(self, cycle: Cycle) -> List[Text]:
         """Return a text naming the agents of a cycle whose waits have a timeout, if any."""
-        limited = [edge.waiter for edge in cycle.edges if edge.endless is False]
+        limited = [edge.waiter for edge in cycle.edges if self.graph.is_limited(edge)]
         return [_GIVES_UP(agents=tuple(limited[:3]))] if limited else []
 
     def kept(self, agent: Agent) -> List[PythonFrame]:

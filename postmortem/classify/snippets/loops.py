@@ -112,6 +112,16 @@ async def transfer(source, target):
         await move(source, target)
 """,
     ),
+    "loop-not-woken": of(
+        """
+def on_message(client, topic, payload):  # called in the client's own thread
+    queue.put_nowait(payload)  # the loop sleeps on
+""",
+        """
+def on_message(client, topic, payload):
+    loop.call_soon_threadsafe(queue.put_nowait, payload)
+""",
+    ),
     "loop-self-wait": of(
         """
 def price(self, item):  # called on the loop's own thread

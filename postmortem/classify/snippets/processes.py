@@ -31,6 +31,21 @@ os.close(writing)
 text = os.fdopen(reading).read()
 """,
     ),
+    "database-lock-wait": of(
+        """
+books = sqlite3.connect(path)
+books.execute("INSERT INTO shelf VALUES (?, ?)", row)  # begins a transaction
+if not is_wanted(row):
+    return  # and leaves it open: every other connection waits
+books.commit()
+""",
+        """
+with contextlib.closing(sqlite3.connect(path, timeout=5)) as books:
+    with books:  # commits, or rolls back on the way of an exception
+        if is_wanted(row):
+            books.execute("INSERT INTO shelf VALUES (?, ?)", row)
+""",
+    ),
     "mp-join-before-drain": of(
         """
 worker = multiprocessing.Process(target=count, args=(words, results))

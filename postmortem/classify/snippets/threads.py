@@ -104,6 +104,22 @@ with multiprocessing.get_context("spawn").Pool() as pool:  # new interpreters, w
     pool.map(render, pages)
 """,
     ),
+    "fork-lost-thread": of(
+        """
+exporter = Exporter()  # with a thread that sends what is added
+with multiprocessing.get_context("fork").Pool() as pool:
+    pool.map(measure, sites)  # adds and flushes in processes that lack the thread
+""",
+        """
+def start():
+    global exporter
+    exporter = Exporter()
+
+
+with multiprocessing.get_context("fork").Pool(initializer=start) as pool:
+    pool.map(measure, sites)
+""",
+    ),
     "import-deadlock": of(
         """
 # plugins.py

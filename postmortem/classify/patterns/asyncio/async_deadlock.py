@@ -30,6 +30,7 @@ from .stucktasks import StuckTask, alike, apart, stuck_tasks
 
 PATTERN = Pattern(
     id="async-deadlock",
+    tier="group",
     title="tasks wait for each other: locks, awaits, queues",
     explanation=(
         "Each of these tasks waits for something that only another one of them could do, and that one waits, too. The event "
@@ -40,7 +41,6 @@ PATTERN = Pattern(
         "a conversation sends first."
     ),
     needs=("python",),
-    outranks=("future-never-resolved", "network-wait", "sleeping", "child-wait", "shutdown-join"),
     references=("https://docs.python.org/3/library/asyncio-sync.html",),
 )
 
@@ -72,9 +72,20 @@ def match(view: View) -> Iterator[Answer]:
         for circle in circles(view, process):
             yield circle_of(view, process, circle)
         waiting = [t for t in stuck_tasks(view, process) if not t.parked and t.agent not in inside]
+        waiting = _mutual(waiting) or waiting
         several = len({t.edge.resource for t in waiting}) > 1 and all(t.edge.kind != "async-future" for t in waiting)
         if several and not cycles and not alike(waiting, view):
             yield _each_other(view, process, apart(view, waiting[:_MOST]))
+
+
+def _mutual(waiting: List[StuckTask]) -> List[StuckTask]:
+    """Return the tasks that wait for signals of one another; the others may wait by design, or behind them."""
+    while True:
+        agents = {t.agent for t in waiting}
+        kept = [t for t in waiting if not agents.isdisjoint(t.edge.wakers)]
+        if len(kept) == len(waiting):
+            return kept
+        waiting = kept
 
 
 def _is_of_tasks(cycle: Cycle) -> bool:

@@ -25,10 +25,11 @@ from ...facts import knowledge
 from ...facts.clauses import named
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
-from .loopsteps import computes, fills, inside, is_alone, is_coroutine, kept_in, others, step
+from .loopsteps import computes, fills, inside, is_alone, is_coroutine, kept_in, others, running, step
 
 PATTERN = Pattern(
     id="blocking-call-in-coroutine",
+    tier="group",
     title="a synchronous call blocks the event loop's thread",
     explanation=(
         "An event loop serves all its tasks on one thread, one after the other. One of them has made an ordinary call that "
@@ -40,8 +41,6 @@ PATTERN = Pattern(
         "another thread: `await asyncio.to_thread(function, ...)` (loop.run_in_executor up to Python 3.8)."
     ),
     needs=("window",),
-    outranks=("network-wait", "sleeping", "child-wait", "stdin-wait", "file-lock-wait", "dns-wait", "disk-wait",
-              "python-busy-loop", "lock-contention", "pipe-never-closed", "gil-contention", "event-loop-starvation"),
     references=("https://docs.python.org/3/library/asyncio-dev.html#running-blocking-code",),
 )  # fmt: skip
 
@@ -77,7 +76,7 @@ def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each loop thread inside a callback: whether the callback blocks the loop."""
     for process in view.pythons:
         for thread in process.threads:
-            if step(thread.python) is None:
+            if step(thread.python, running(process, thread)) is None:
                 continue
             if view.graph.stuck(Agent(process.pid, thread.tid)) is not None:
                 yield No(_FOR_GOOD(thread=named(thread)))
@@ -88,7 +87,7 @@ def match(view: View) -> Iterator[Answer]:
 def _answer(view: View, process: Process, thread: Thread) -> Answer:
     """Return a match if one callback blocks the loop."""
     loop = next((one for one in process.loops if one.tid == thread.tid), None)
-    kept = kept_in(view, thread)
+    kept = kept_in(view, process, thread)
     why_not = _why_not(view, process, thread, loop, kept)
     if why_not or kept is None:
         return No(why_not or _MANY(thread=named(thread)))
@@ -97,7 +96,7 @@ def _answer(view: View, process: Process, thread: Thread) -> Answer:
         if thread.wait is None or thread.wait.kind in ("gil", "event-loop"):
             return CannotTell((_NO_WINDOW(),))
         return _match(view, process, thread, kept, None)
-    share = inside(view, thread)
+    share = inside(view, process, thread)
     if not lasts and share < MIN_INSIDE:
         return No(_COMES_BACK(thread=named(thread)))
     return _match(view, process, thread, kept, share)
@@ -141,12 +140,13 @@ def _match(view: View, process: Process, thread: Thread, here: PythonFrame, same
     if call is not None and call.lasts_s is not None:
         facts.append(_SAME_CALL(function=call.function, lasts=call.lasts_s))
     facts += _kept(loop, waiting) if not alone else [_ALONE()]
-    sure = lasts or _sleeps_long(thread) or (same is not None and not busy)
+    endless = thread.wait is not None and thread.wait.endless is True and bool(waiting)
+    sure = lasts or _sleeps_long(thread) or (not busy if same is not None else endless)
     return Match(
         confidence="likely" if sure and not alone else "possible",
         summary=_BLOCKS(thread=named(thread), does=does, frame=here),
         evidence=tuple(facts),
-        culprits=tuple(view.culprit(process, f, thread) for f in view.loops_around(_frames(thread, here))),
+        culprits=tuple(view.culprit(process, f, thread) for f in view.loops_around(_frames(process, thread, here))),
         victims=tuple(view.victim_of(Agent(process.pid, task=task.id)) for task in waiting[:20]),
         pid=process.pid,
     )
@@ -167,8 +167,8 @@ def _kept(loop: Optional[Loop], waiting: List[Task]) -> Iterator[Text]:
         yield _READY(count=loop.ready)
 
 
-def _frames(thread: Thread, here: PythonFrame) -> List[PythonFrame]:
+def _frames(process: Process, thread: Thread, here: PythonFrame) -> List[PythonFrame]:
     """Return the blocking line, and up to two of the program's own callers up to the loop."""
-    above = list(step(thread.python) or ())
+    above = list(step(thread.python, running(process, thread)) or ())
     at = above.index(here) if here in above else 0
     return [here, *[f for f in above[at + 1 :] if not knowledge.is_library(f)][:2]]

@@ -27,9 +27,11 @@ from ...facts.polling import Poller, pollers, spin_share
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 from .cancelling import undelivered
+from .selectloops import turning
 
 PATTERN = Pattern(
     id="busy-event-loop",
+    tier="group",
     title="an event loop spins instead of waiting",
     explanation=(
         "An event loop should sleep in the kernel until something happens. Here something is always ready, so the loop "
@@ -37,7 +39,6 @@ PATTERN = Pattern(
     ),
     remedy="Wait for the event itself (asyncio.Queue.get, asyncio.Event.wait) instead of checking again after sleep(0).",
     needs=("window",),
-    outranks=("python-busy-loop", "gil-contention", "network-wait", "sleeping", "child-wait"),
     references=("https://docs.python.org/3/library/asyncio-task.html#sleeping",),
 )
 
@@ -45,6 +46,13 @@ PATTERN = Pattern(
 MIN_CPU = 0.7
 #: Least share of the loop threads' samples. Polling loops measure 0.6 or more, computations that yield below 0.1.
 MIN_SPIN = 0.4
+
+#: Functions that report the exception of a callback, and the least share of the samples in them if it always fails.
+_REPORTS = (
+    ("asyncio/base_events.py", "call_exception_handler"),
+    ("asyncio/base_events.py", "default_exception_handler"),
+)
+MIN_FAILING = 0.2
 
 _POLL = Template("{count:n task} {count:v poll} at {frame}: sleep(0) yields to the loop, but does not wait")
 _SUSPENDED = Template("{count:n task} suspended in sleep(0), awaited at {frame}")
@@ -64,6 +72,7 @@ _MACHINERY = Template(
 _CALLED = Template("{part:.0%} of the calls that it was seen to make, or is set up to make, are of {function}")
 _QUEUES = Template("callbacks ready: {ready}; descriptors watched: {watched}")
 _UNKNOWN = Template("unknown")
+_FAILS = Template("{share:.0%} of the samples report an exception that {function} raises again and again")
 _READY_REMEDY = Template(
     "A descriptor that stays ready (end of file, an error) is reported at every turn: remove its reader or writer and close it, "
     "or do not schedule the callback again from itself."
@@ -76,6 +85,7 @@ def match(view: View) -> Iterator[Answer]:
         found = [p for p in pollers(process) if not _crowded(process, p)]
         cancelled = list(undelivered(view, process, MIN_CPU, MIN_SPIN))
         yield from [_polling(view, process, found)] if found else cancelled or _always_ready(view, process)
+        yield from turning(view, process, MIN_CPU)
 
 
 def _crowded(process: Process, poller: Poller) -> bool:
@@ -124,23 +134,32 @@ def _always_ready(view: View, process: Process) -> Iterator[Answer]:
             yield CannotTell((_NO_WINDOW(),))
             continue
         spin = spin_share(view, [thread], None)
-        if share < MIN_CPU or spin is None or spin < MIN_SPIN:
+        fails = _failing(view, thread)
+        if share < MIN_CPU or spin is None or (spin < MIN_SPIN and fails < MIN_FAILING):
             continue
         callbacks, part = _callbacks(view, thread, loop)
         if not callbacks:
             continue
+        often = _FAILS(share=fails, function=callbacks[0]) if fails >= MIN_FAILING else None
         yield Match(
-            confidence="likely" if part >= 0.9 and _registered(loop, callbacks[0]) else "possible",
+            confidence="likely" if (often or part >= 0.9) and _registered(loop, callbacks[0]) else "possible",
             summary=_NEVER_SLEEPS(thread=named(thread), functions=tuple(callbacks[:3])),
             evidence=(
                 _MACHINERY(share=share, spin=spin),
                 _CALLED(part=part, function=callbacks[0]),
                 _QUEUES(ready=_known(loop.ready), watched=_known(loop.readers)),
+                *((often,) if often else ()),
             ),
             culprits=tuple(view.culprit(process, f, thread) for f in callbacks[:3]),
             remedy=_READY_REMEDY(),
             pid=process.pid,
         )
+
+
+def _failing(view: View, thread: Thread) -> float:
+    """Return the share of a loop thread's samples in which it reports the exception of a callback."""
+    counted = [(count, any(knowledge.in_table(f, _REPORTS) for f in frames)) for count, frames in view.samples(thread)]
+    return sum(count for count, reports in counted if reports) / max(1, sum(count for count, _reports in counted))
 
 
 def _known(count: Optional[int]) -> Slot:

@@ -26,9 +26,11 @@ from ...facts.clauses import named
 from ...facts.polling import pollers
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
+from .loopsteps import running, step
 
 PATTERN = Pattern(
     id="event-loop-starvation",
+    tier="group",
     title="so many tasks are ready that each waits long for its turn",
     explanation=(
         "An event loop runs whatever is ready, one after the other, in the order in which it became ready. Here so much is "
@@ -40,7 +42,6 @@ PATTERN = Pattern(
         "only these are ready at any time; move work that computes to asyncio.to_thread or a process pool."
     ),
     needs=("window",),
-    outranks=("python-busy-loop", "gil-contention", "sleeping", "network-wait"),
     references=("https://docs.python.org/3/library/asyncio-queue.html",
                 "https://docs.python.org/3/library/asyncio-dev.html#concurrency-and-multithreading"),
 )  # fmt: skip
@@ -55,6 +56,7 @@ FEW = 5
 #: Least share of the loop thread's samples inside a callback or step, rather than in `select`.
 MIN_INSIDE = 0.7
 
+_ONE_MOMENT = Template("one moment only: an observation window would show whether the callbacks do work all the time")
 _NO_WINDOW = Template("an observation window: do the {count} callbacks of the event loop get their turns?")
 _NO_WORK = Template(
     "{ready:n callback} {ready:v was|were} ready, but {share:.0%} of the samples of {thread} show no work"
@@ -83,6 +85,11 @@ def match(view: View) -> Iterator[Answer]:
                 continue
             if thread.samples:
                 yield _answer(view, process, loop, thread)
+                continue
+            place = knowledge.own_frame(step(thread.python, running(process, thread)) or ())
+            if _queued(loop) >= MANY_READY and place is not None and thread.wait is None:
+                tasks = [t for t in process.tasks if t.loop == loop.id and t.state == "pending" and t.ready]
+                yield _match(view, process, loop, thread, tasks, None, [place])
             else:
                 yield CannotTell((_NO_WINDOW(count=_queued(loop)),))
 
@@ -137,7 +144,7 @@ def _match(
     loop: Loop,
     thread: Thread,
     tasks: List[Task],
-    inside: float,
+    inside: Optional[float],
     places: List[PythonFrame],
 ) -> Match:
     ready, turn, late = _queued(loop), _turn_s(loop), loop.next_timer_s
@@ -145,7 +152,7 @@ def _match(
     facts = [_QUEUE(count=ready, thread=named(thread))]
     if tasks:
         facts.append(_TASKS(count=len(tasks)))
-    facts.append(_AT_WORK(share=inside, window=view.window or 0))
+    facts.append(_AT_WORK(share=inside, window=view.window or 0) if inside is not None else _ONE_MOMENT())
     if turn is not None and (loop.turn_done or 0) >= FEW:
         facts.append(_TURN(done=loop.turn_done, callbacks=loop.turn_callbacks, took=loop.turn_s, turn=turn))
     if late is not None and late < 0:
@@ -156,7 +163,7 @@ def _match(
         facts.append(_SPAWNED(frames=tuple(spawned[:3])))
     frames = list(dict.fromkeys([*places[:2], *_callers(view, thread, places), *spawned[:3]]))
     return Match(
-        confidence="likely" if ready >= MANY_READY and _is_long(loop) else "possible",
+        confidence="likely" if ready >= MANY_READY and _is_long(loop) and inside is not None else "possible",
         summary=_WAIT(count=ready, thread=named(thread), at=at),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, frame, thread) for frame in view.loops_around(frames[:6])),

@@ -29,6 +29,7 @@ from .stucktasks import StuckTask, alike, stuck_tasks
 
 PATTERN = Pattern(
     id="future-never-resolved",
+    tier="wait",
     title="a task awaits a future that nothing can set any more",
     explanation=(
         "The task goes on only when other code sets the future, event or queue that it awaits. None of the code that is left "
@@ -39,12 +40,14 @@ PATTERN = Pattern(
         "pending when its source goes away, and put a time limit around waits for it."
     ),
     needs=("python",),
-    outranks=("network-wait", "sleeping", "child-wait", "shutdown-join"),
     references=(
         "https://docs.python.org/3/library/asyncio-future.html",
         "https://docs.python.org/3/library/asyncio-task.html#timeouts",
     ),
 )
+
+#: Kinds of resources that a task holds: where the holder is not known, the cause was not read.
+_HELD = frozenset(("async-lock", "async-semaphore", "pool"))
 
 _PARKED = Template(
     "{agent} of process {pid} is parked for ever, on purpose: nothing waits for it, and its loop goes on with other work"
@@ -79,7 +82,7 @@ def _match(view: View, process: Process, waiting: List[StuckTask]) -> Match:
     if behind:
         facts.append(_BEHIND(count=len(behind), agents=tuple(behind[:4])))
     return Match(
-        confidence=first.confidence,
+        confidence="likely" if first.confidence == "proven" and first.edge.kind in _HELD else first.confidence,
         summary=_AWAITS(agent=first.agent, what=first.edge.what, at=clauses.at(first.frame), more=more),
         evidence=tuple(facts),
         culprits=tuple(dict.fromkeys(view.culprit_of(t.agent, t.frame) for t in waiting[:8] if t.frame is not None)),

@@ -32,6 +32,7 @@ from ...pattern import Answer, Match, Pattern
 
 PATTERN = Pattern(
     id="loop-self-wait",
+    tier="specific",
     title="the loop's own thread waits for work that only that loop could do",
     explanation=(
         "An event loop runs one callback at a time on its thread. This thread blocks inside such a callback until something "
@@ -42,8 +43,6 @@ PATTERN = Pattern(
         "block to another thread with `asyncio.to_thread` or `run_in_executor`."
     ),
     needs=("python",),
-    outranks=("async-deadlock", "future-never-resolved", "missed-wakeup", "blocking-call-in-coroutine", "network-wait",
-              "sleeping", "shutdown-join", "child-wait"),
     references=(
         "https://docs.python.org/3/library/asyncio-task.html#asyncio.run_coroutine_threadsafe",
         "https://docs.python.org/3/library/asyncio-dev.html#running-blocking-code",

@@ -16,13 +16,27 @@ STEPS = (knowledge.LOOP_STEP, ("uvloop/loop.pyx", "_run"), ("tornado/ioloop.py",
 MIN_SAME = 0.9
 
 
-def step(frames: Tuple[PythonFrame, ...]) -> Optional[Tuple[PythonFrame, ...]]:
-    """Return the frames of the current callback or step, above the loop's own; None outside one."""
+def step(frames: Tuple[PythonFrame, ...], task: Optional[Task] = None) -> Optional[Tuple[PythonFrame, ...]]:
+    """Return the frames of the current callback or step, above the loop's own; None outside one.
+
+    ``task``: the one that runs, for loops whose own code leaves no frames: its outermost coroutine begins the step.
+    """
     at = next((i for i, f in enumerate(frames) if knowledge.in_table(f, STEPS)), None)
+    if at is None and task is not None and task.stack:
+        outer = task.stack[-1].file, task.stack[-1].function
+        at = next((i + 1 for i, f in enumerate(frames) if (f.file, f.function) == outer), None)
     if at is None:
         return None
     above = frames[:at]
     return above if any(not knowledge.is_loop_machinery(f) for f in above) else None
+
+
+def running(process: Process, thread: Thread) -> Optional[Task]:
+    """Return the task that runs on a loop's thread; None if there is none."""
+    loop = next((one for one in process.loops if one.tid == thread.tid), None)
+    if loop is None:
+        return None
+    return next((t for t in process.tasks if t.state == "running" and t.loop == loop.id), None)
 
 
 def computes(view: View, thread: Thread) -> bool:
@@ -30,17 +44,18 @@ def computes(view: View, thread: Thread) -> bool:
     return thread.wait is None and bool(view.computes(thread))
 
 
-def kept_in(view: View, thread: Thread) -> Optional[PythonFrame]:
+def kept_in(view: View, process: Process, thread: Thread) -> Optional[PythonFrame]:
     """Return the innermost line of the program, within the callback, whose function is in (nearly) all samples.
 
     Without samples inside a callback, the innermost line of the stack.
     """
-    own = [f for f in step(thread.python) or () if not knowledge.is_library(f)]
-    own = own or [f for f in step(thread.python) or () if not knowledge.is_stdlib(f)]
+    task = running(process, thread)
+    now = step(thread.python, task) or ()
+    own = [f for f in now if not knowledge.is_library(f)] or [f for f in now if not knowledge.is_stdlib(f)]
     seen: Counter[Tuple[str, str]] = Counter()
     inside = 0
     for count, frames in view.samples(thread):
-        above = step(frames)
+        above = step(frames, task)
         inside += count if above is not None else 0
         seen.update({key: count for key in {(f.file, f.function) for f in above or ()}})
     if not inside:
@@ -48,9 +63,10 @@ def kept_in(view: View, thread: Thread) -> Optional[PythonFrame]:
     return next((f for f in own if seen[(f.file, f.function)] >= MIN_SAME * inside), None)
 
 
-def inside(view: View, thread: Thread) -> float:
+def inside(view: View, process: Process, thread: Thread) -> float:
     """Return the share of samples inside a callback."""
-    counted = [(count, step(frames) is not None) for count, frames in view.samples(thread)]
+    task = running(process, thread)
+    counted = [(count, step(frames, task) is not None) for count, frames in view.samples(thread)]
     return sum(count for count, is_inside in counted if is_inside) / max(1, sum(count for count, _is in counted))
 
 

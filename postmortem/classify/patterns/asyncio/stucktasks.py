@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Iterator, List, NamedTuple, Optional
 
-from ....evidence import Loop, Process, PythonFrame, Resource
+from ....evidence import Loop, Process, PythonFrame, Resource, Task
 from ....findings import Confidence
 from ....waitgraph import Agent, Edge
 from ...facts.knowledge import own_frame
@@ -81,7 +82,7 @@ def _wanted(view: View, process: Process, agent: Agent, edge: Edge, confidence: 
     if loop is None or loop.tid is None or view.graph.stuck(Agent(process.pid, loop.tid)):
         return confidence
     if view.graph.is_awaited(agent):
-        on_its_own = edge.kind != "async-future" and not edge.wakers
+        on_its_own = edge.kind != "async-future" and not edge.wakers and not _is_dead(view, process, loop)
         return "possible" if on_its_own and _only_supervised(view, agent) else confidence
     task = view.graph.places.task(agent)
     if loop.main_task != agent.task or task is None:
@@ -105,6 +106,30 @@ def _only_supervised(view: View, agent: Agent) -> bool:
         if task is not None and not several and (loop is None or loop.main_task != task.id):
             return False
     return True
+
+
+def _is_dead(view: View, process: Process, loop: Loop) -> bool:
+    """Return whether a loop will never run anything again: whatever a task waits for by design does not come either.
+
+    It has no timer, no descriptor and no signal handler, none of its tasks can go on, and its main task waits for others.
+    """
+    main = view.graph.places.task(Agent(process.pid, task=loop.main_task)) if loop.main_task is not None else None
+    if main is None or main.wait is None or not main.wait.tasks or process.signal_handlers is None:
+        return False
+    if any(handler.signal != signal.SIGINT for handler in process.signal_handlers):  # trio always handles Ctrl-C
+        return False
+    if loop.scheduled != 0 or loop.watched != 0 or loop.ready or loop.signals:
+        return False
+    tasks = (task for task in process.tasks if task.loop == loop.id and task.state != "done")
+    return all(
+        _is_the_loops_own(task) or view.graph.stuck(Agent(process.pid, task=task.id)) == "proven" for task in tasks
+    )
+
+
+def _is_the_loops_own(task: Task) -> bool:
+    """Return whether a task waits for whatever other threads hand to the loop, as the one of trio's entry queue does."""
+    wait = task.wait
+    return wait is not None and wait.kind == "queue" and wait.resource is None and wait.endless is True
 
 
 def _loop(view: View, agent: Agent) -> Optional[Loop]:

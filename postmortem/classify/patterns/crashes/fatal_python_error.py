@@ -20,12 +20,13 @@ from ....findings import Template, Text
 from ...facts import clauses
 from ...facts.knowledge import own_frame
 from ...facts.view import View
-from ...pattern import ANYTHING, Answer, Match, Pattern
+from ...pattern import Answer, Match, Pattern
 from .crashing import Crashed, crashes, gave_up_unnamed, kind, led_there, lines, said, whereabouts, which_means
 from .fatalwords import Meaning, meaning
 
 PATTERN = Pattern(
     id="fatal-python-error",
+    tier="crash",
     title="the interpreter gave up: a fatal Python error",
     explanation=(
         "The interpreter reached a state in which it cannot continue and which it cannot report as an exception, and ended the "
@@ -37,7 +38,6 @@ PATTERN = Pattern(
         "the native code that the line named here calls."
     ),
     needs=("cores",),
-    outranks=(*ANYTHING, "stack-overflow", "native-crash", "killed"),
     references=(
         "https://docs.python.org/3/c-api/sys.html#c.Py_FatalError",
         "https://docs.python.org/3/c-api/init.html#thread-state-and-the-global-interpreter-lock",

@@ -22,11 +22,12 @@ from ....findings import Template, Text
 from ...facts import clauses, native
 from ...facts.knowledge import own_frame
 from ...facts.view import View
-from ...pattern import ANYTHING, Answer, Match, No, Pattern
+from ...pattern import Answer, Match, No, Pattern
 from .crashing import Crashed, crashes, kind, lines, said, whereabouts, which_means
 
 PATTERN = Pattern(
     id="heap-corruption",
+    tier="corruption",
     title="the allocator found its memory damaged",
     explanation=(
         "The allocator (malloc and free of the C library, or Python's own) checks its records now and then, and ends the process "
@@ -39,7 +40,6 @@ PATTERN = Pattern(
         "native code, and which code frees what."
     ),
     needs=("cores",),
-    outranks=(*ANYTHING, "fatal-python-error", "native-crash", "killed"),
     references=(
         "https://docs.python.org/3/using/cmdline.html#envvar-PYTHONMALLOC",
         "https://sourceware.org/glibc/wiki/MallocInternals",

@@ -26,6 +26,7 @@ from .crashing import Crashed, crashes, interrupted, kind, lines, raises
 
 PATTERN = Pattern(
     id="killed",
+    tier="symptom",
     title="ended from outside, by a signal",
     explanation=(
         "No instruction of the program failed: the process was sent a signal that ends it and leaves a core. "

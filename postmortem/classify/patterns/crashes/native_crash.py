@@ -22,12 +22,13 @@ from typing import Iterator, Optional
 from ....findings import Template, Text
 from ...facts.knowledge import own_frame
 from ...facts.view import View
-from ...pattern import ANYTHING, Answer, CannotTell, Match, No, Pattern
+from ...pattern import Answer, CannotTell, Match, No, Pattern
 from .crashing import Crashed, crashes, kind, led_there, lines, place, whereabouts
 from .faults import address_of, advice
 
 PATTERN = Pattern(
     id="native-crash",
+    tier="crash",
     title="native code failed: the processor refused an instruction",
     explanation=(
         "An instruction of native code (the interpreter, a C extension or a library) used memory that it may not use, or could "
@@ -40,7 +41,6 @@ PATTERN = Pattern(
         "`python -X faulthandler` a crash prints the Python stacks at once."
     ),
     needs=("cores",),
-    outranks=(*ANYTHING, "killed"),
     references=(
         "https://docs.python.org/3/library/faulthandler.html",
         "https://man7.org/linux/man-pages/man2/sigaction.2.html",

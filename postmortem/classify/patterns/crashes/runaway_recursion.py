@@ -27,6 +27,7 @@ from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
     id="runaway-recursion",
+    tier="specific",
     title="a recursion without end, or far too deep",
     explanation=(
         "A function has called itself, directly or through others, over and over without returning to where it began. "
@@ -37,8 +38,6 @@ PATTERN = Pattern(
         "(functools.lru_cache); do not raise sys.setrecursionlimit instead."
     ),
     needs=("window",),
-    outranks=("python-busy-loop", "gil-contention", "sleeping", "network-wait", "child-wait", "shutdown-join",
-              "event-loop-starvation", "blocking-call-in-coroutine"),
     references=("https://docs.python.org/3/library/sys.html#sys.setrecursionlimit",),
 )  # fmt: skip
 

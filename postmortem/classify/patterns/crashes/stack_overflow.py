@@ -23,12 +23,13 @@ from ....findings.found import Said
 from ...facts import clauses, native
 from ...facts.knowledge import is_library, own_frame
 from ...facts.view import View
-from ...pattern import ANYTHING, Answer, Match, No, Pattern
+from ...pattern import Answer, Match, No, Pattern
 from .crashing import Crashed, crashes, kind, lines
 from .crashing import said as words
 
 PATTERN = Pattern(
     id="stack-overflow",
+    tier="crash",
     title="a thread used up its stack",
     explanation=(
         "Every call that has not returned yet keeps a piece of its thread's stack. Here there were so many, or such large ones, "
@@ -41,7 +42,6 @@ PATTERN = Pattern(
         "instead; where the depth is intended, use threading.stack_size (before the thread starts) or `ulimit -s`."
     ),
     needs=("cores",),
-    outranks=(*ANYTHING, "native-crash", "killed"),
     references=("https://docs.python.org/3/library/threading.html#threading.stack_size",),
 )
 

@@ -26,6 +26,7 @@ from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
     id="gil-contention",
+    tier="wait",
     title="CPU-bound Python threads share one core",
     explanation=(
         "Only the thread that holds the GIL (the interpreter lock) runs Python code. These threads all want to compute, so "
@@ -33,7 +34,6 @@ PATTERN = Pattern(
     ),
     remedy="Move the computation to processes (concurrent.futures.ProcessPoolExecutor) or to code that releases the GIL.",
     needs=("window",),
-    outranks=("python-busy-loop", "network-wait", "sleeping", "child-wait"),
     references=("https://docs.python.org/3/library/sys.html#sys.setswitchinterval",),
 )
 

@@ -28,6 +28,7 @@ from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
     id="gil-held-by-native",
+    tier="group",
     title="native code runs or waits without releasing the GIL",
     explanation=(
         "While a thread is inside a C extension that does not release the GIL (the interpreter lock), no other thread of the "
@@ -39,15 +40,6 @@ PATTERN = Pattern(
         "py::gil_scoped_release, `with nogil`, ctypes.CDLL in place of PyDLL), or call it in a process of its own."
     ),
     needs=("python", "cores"),
-    outranks=(
-        "gil-contention",
-        "python-busy-loop",
-        "shutdown-join",
-        "child-wait",
-        "network-wait",
-        "sleeping",
-        "stdin-wait",
-    ),
     references=("https://docs.python.org/3/c-api/init.html#releasing-the-gil-from-extension-code",),
 )
 

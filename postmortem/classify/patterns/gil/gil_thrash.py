@@ -29,6 +29,7 @@ from .notified import WAKE_ONE, crowds
 
 PATTERN = Pattern(
     id="gil-thrash",
+    tier="resource",
     title="threads hand the GIL to and fro so fast that little work gets done",
     explanation=(
         "The GIL (the interpreter lock: only the thread that holds it runs Python code) changes hands thousands of times a "
@@ -38,8 +39,6 @@ PATTERN = Pattern(
     ),
     remedy="Let the polling threads wait for what they need: a blocking get(), an Event, a Condition.",
     needs=("window",),
-    outranks=("busy-event-loop", "gil-contention", "lock-contention", "missed-wakeup", "python-busy-loop", "sleeping",
-              "network-wait", "child-wait"),
     references=(
         "https://docs.python.org/3/c-api/init.html#thread-state-and-the-global-interpreter-lock",
         "https://bugs.python.org/issue7946",
@@ -68,9 +67,9 @@ _WAIT_INSTEAD = Template(
 )
 _NO_COUNT = Template("the interpreter's count of GIL hand-overs over an observation window")
 _SLOW = Template(
-    "in process {pid} the GIL changes hands {rate:.0f} times a second; its switch timer may cause {pace:.0f}"
+    "the GIL of process {pid} changes hands {rate:.0f} times a second; its switch timer alone may cause {pace:.0f}"
 )
-_AT_REST = Template("the GIL changes hands {rate} times a second, but the process is mostly idle")
+_AT_REST = Template("the GIL of process {pid} changes hands {rate} times a second, but the process is mostly idle")
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -91,7 +90,7 @@ def match(view: View) -> Iterator[Answer]:
             continue
         wanted = view.demand(process)
         if wanted is not None and wanted < MIN_CPU:
-            yield No(_AT_REST(rate=round(rates.handoffs)))
+            yield No(_AT_REST(pid=process.pid, rate=round(rates.handoffs)))
             continue
         yield _match(view, process, threads, rates)
 

@@ -29,6 +29,7 @@ from ..asyncio.keptloops import keeps_its_loop
 
 PATTERN = Pattern(
     id="python-busy-loop",
+    tier="computation",
     title="one thread runs Python code at 100 % and never leaves a function",
     explanation=(
         "The thread computes without pause and was inside the same function in every sample. If that function should have "
@@ -36,7 +37,6 @@ PATTERN = Pattern(
     ),
     remedy="Check the loop's condition and bound it (a maximum of rounds, a deadline); log its progress to tell slow from stuck.",
     needs=("window",),
-    outranks=("network-wait", "sleeping", "child-wait", "shutdown-join"),
     references=("https://docs.python.org/3/library/faulthandler.html#dumping-the-tracebacks-after-a-timeout",),
 )
 
@@ -45,7 +45,11 @@ MIN_SHARE = 0.8
 #: Least share of a thread's samples with the same function on the stack.
 MIN_STABLE = 0.95
 
-_SUMMARY = Template("{thread} uses a whole core in {frame} and was inside it in every sample")
+_SUMMARY = Template("{thread} uses {share:.0%} of a core in {frame} and was inside it in {every} sample")
+_DELAYED = Template(
+    "{thread} computes in {frame} and was inside it in {every} sample: it used {share:.0%} of a core, and was runnable but "
+    "waited for one for {waited:.0%} of the time"
+)
 _USED = Template("{thread} used {share:.0%} of a core over {seconds:.1f} s")
 _ON_ITS_STACK = Template("{function} is on its stack in {share:.0%} of the samples{moves}")
 _MOVES = Template(", while what it calls changes")
@@ -93,12 +97,21 @@ def _busy(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
         facts.append(_NO_IO())
     yield Match(
         confidence="likely" if held or kept else "possible",
-        summary=_SUMMARY(thread=named(thread), frame=lines[0]),
+        summary=_said(view, thread, lines[0], part),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, thread) for f in view.loops_around(lines)),
         victims=tuple(view.victim(process, t) for t in held),
         pid=process.pid,
     )
+
+
+def _said(view: View, thread: Thread, frame: PythonFrame, part: float) -> Said:
+    """Return the summary: how much of a core the thread used, and how much it wanted beyond that."""
+    share, wanted = view.cpu_share(thread) or 0.0, view.wanted_share(thread) or 0.0
+    every = "every" if part >= 1 else "nearly every"
+    if share >= MIN_SHARE:
+        return _SUMMARY(thread=named(thread), frame=frame, every=every, share=min(share, 1.0))
+    return _DELAYED(thread=named(thread), frame=frame, every=every, share=share, waited=wanted - share)
 
 
 def _inside_step(thread: Thread) -> bool:

@@ -28,6 +28,7 @@ from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
     id="regex-backtracking",
+    tier="specific",
     title="a regular expression tries too many ways to match",
     explanation=(
         "The regular expression engine tries one way after another to divide the text among the repetitions of the pattern, "
@@ -40,8 +41,6 @@ PATTERN = Pattern(
         "that does not backtrack (the package google-re2)."
     ),
     needs=("python",),
-    outranks=("python-busy-loop", "gil-held-by-native", "gil-contention", "blocking-call-in-coroutine",
-              "event-loop-starvation", "shutdown-join", "child-wait", "network-wait", "sleeping", "lock-contention"),
     references=(
         "https://docs.python.org/3/library/re.html",
         "https://owasp.org/www-community/attacks/Regular_expression_Denial_of_Service_-_ReDoS",

@@ -15,19 +15,22 @@ import thousands of modules; plug-ins that are discovered and loaded automatical
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from functools import lru_cache
 from typing import Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
+from .... import sourcepaths
 from ....evidence import Process, PythonFrame, Thread
 from ....findings import Template
 from ...facts.clauses import named
 from ...facts.knowledge import is_library
-from ...facts.view import View
+from ...facts.view import COMPUTING_SHARE, View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
     id="slow-import",
+    tier="resource",
     title="start-up: still importing, and making progress",
     explanation=(
         "The program has not begun its work: it is still executing `import` statements, one module after another. That is not "
@@ -38,7 +41,6 @@ PATTERN = Pattern(
         "`python -X importtime` shows what each module costs."
     ),
     needs=("window",),
-    outranks=("python-busy-loop", "gil-contention", "sleeping", "runaway-recursion"),
     references=("https://docs.python.org/3/using/cmdline.html#cmdoption-X",),
 )
 
@@ -93,10 +95,20 @@ def _answer(view: View, process: Process, main: Thread) -> Iterator[Answer]:
     if share < MIN_SHARE:
         return
     modules = {one.module for one in seen}
-    if len(modules) < FEW_MODULES:
+    if len(modules) < FEW_MODULES and not (all(map(_is_installed, modules)) and _computes(view, main)):
         yield No(_ONE_MODULE(thread=named(main)))
         return
     yield _match(view, process, main, seen, share, modules)
+
+
+def _computes(view: View, main: Thread) -> bool:
+    """Return whether the thread computes, at changing places of libraries: the top level of one module takes so long."""
+    places = {frames for _count, frames in view.samples(main)}
+    if any(
+        sourcepaths.is_program(frame.file) for frames in places for frame in itertools.takewhile(_is_outside, frames)
+    ):
+        return False
+    return (view.wanted_share(main) or 0.0) >= COMPUTING_SHARE and len(places) >= MIN_MODULES
 
 
 def _inside(frames: Sequence[PythonFrame]) -> Optional[Import]:
@@ -122,6 +134,10 @@ def _is_machinery(frame: PythonFrame) -> bool:
     return _imports(frame.file)
 
 
+def _is_outside(frame: PythonFrame) -> bool:
+    return not _is_machinery(frame)
+
+
 def _match(view: View, process: Process, main: Thread, seen: Counter[Import], share: float, modules: Set[str]) -> Match:
     lines = _lines(seen)
     total = sum(seen.values())
@@ -133,12 +149,17 @@ def _match(view: View, process: Process, main: Thread, seen: Counter[Import], sh
     cpu = view.cpu_share(main)
     facts += [_CPU(share=cpu)] if cpu is not None else []
     return Match(
-        confidence="likely" if len(modules) >= MIN_MODULES else "possible",
+        confidence="likely" if len(modules) >= MIN_MODULES or len(modules) < FEW_MODULES else "possible",
         summary=_SUMMARY(thread=named(main), frame=lines[0][0], modules=len(modules), seconds=view.window or 0),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, frame, main) for frame, _count in lines[:4]),
         pid=process.pid,
     )
+
+
+def _is_installed(module: str) -> bool:
+    """Return whether a file is not the program's own."""
+    return not sourcepaths.is_program(module)
 
 
 def _lines(seen: Counter[Import]) -> List[Tuple[PythonFrame, int]]:

@@ -31,6 +31,7 @@ from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
     id="disk-wait",
+    tier="specific",
     title="waits for a disk or a mounted file system",
     explanation=(
         "The program uses a file, and the kernel has to wait for a disk, for a server on the network (NFS, a Windows share) or "
@@ -43,10 +44,6 @@ PATTERN = Pattern(
         "without a timeout."
     ),
     needs=("window",),
-    outranks=(
-        "child-wait", "sleeping", "missed-wakeup", "shutdown-join", "future-never-resolved", "pool-exhausted", "lock-contention",
-        "executor-self-deadlock", "gil-held-by-native", "pipe-never-closed", "network-wait", "slow-import",
-    ),
     references=(
         "https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html",
         "https://man7.org/linux/man-pages/man5/nfs.5.html",

@@ -31,6 +31,7 @@ from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
     id="dns-wait",
+    tier="specific",
     title="waits for a host name to be resolved",
     explanation=(
         "Before a program can connect to a host, it asks a name server for the address. That server does not answer, and the "
@@ -40,10 +41,6 @@ PATTERN = Pattern(
     remedy=(
         "Check the name servers in /etc/resolv.conf (do they answer? `options timeout:1 attempts:2` makes it give up sooner), "
         "resolve a name once and keep its address, and do not resolve in a thread that others wait for."
-    ),
-    outranks=(
-        "network-wait", "sleeping", "child-wait", "pool-exhausted", "executor-self-deadlock", "missed-wakeup", "shutdown-join",
-        "future-never-resolved", "lock-contention", "import-deadlock", "gil-held-by-native",
     ),
     references=(
         "https://docs.python.org/3/library/socket.html#socket.getaddrinfo",

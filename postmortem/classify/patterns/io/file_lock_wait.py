@@ -27,13 +27,14 @@ from .pipes import Waiter, waiters
 
 PATTERN = Pattern(
     id="file-lock-wait",
+    tier="resource",
+    passing=True,
     title="waits for a lock on a file that another process holds",
     explanation="The kernel grants the lock to one process at a time, and the one that holds it does not release it.",
     remedy=(
         "Find out what the holder does, and hold the lock for as short a time as possible; request it with LOCK_NB in a loop "
         "with a time limit, and log which process it waits for."
     ),
-    outranks=("child-wait", "sleeping"),
     references=(
         "https://docs.python.org/3/library/fcntl.html#fcntl.flock",
         "https://man7.org/linux/man-pages/man5/proc_locks.5.html",

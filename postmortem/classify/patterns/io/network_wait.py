@@ -24,19 +24,20 @@ from ...facts.alike import TASKS_WAIT, THREADS_WAIT, Alike, told_once
 from ...facts.knowledge import awaits_network, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
+from ...roots.walk import follow
 from ..asyncio.wakers import peers_only
 from .pipes import awaits_orders
 from .silentpeers import caught
 
 PATTERN = Pattern(
     id="network-wait",
+    tier="peer",
     title="waits for a network peer, without a timeout",
     explanation="The program waits for data from another program and has set no limit on how long.",
     remedy=(
         "Set a timeout (socket.settimeout, the client library's timeout argument, asyncio.timeout) and look at the peer: "
         "did it get the request, does it wait for more?"
     ),
-    outranks=("sleeping", "child-wait"),
     references=("https://docs.python.org/3/library/socket.html#socket.socket.settimeout",),
 )
 
@@ -55,7 +56,7 @@ _LOOP_SLEEPS = Template("its event loop ({thread}) sleeps in {call}{limit}")
 _NO_TIMER = Template(", without a timer")
 
 _PIPE_DEADLOCK = Template("{thread} waits for a process that itself waits to read: see pipe-deadlock")
-_ANSWERED = Template("{thread} waits for a peer again and again, and gets answers")
+_WAKES = Template("{thread} wakes again and again from its waits for a peer")
 _AWAITS_CONNECTIONS = Template("{thread} acts as a server: it waits for connections")
 _AWAITS_CLIENT = Template("{thread} acts as a server: it waits for its client to send something")
 _HAS_TIMEOUT = Template("{thread} waits for a peer with a timeout")
@@ -74,7 +75,7 @@ def match(view: View) -> Iterator[Answer]:
             if Agent(process.pid, thread.tid) in talking:
                 yield No(_PIPE_DEADLOCK(thread=who))
             elif view.moves(thread):
-                yield No(_ANSWERED(thread=who))
+                yield No(_WAKES(thread=who))
             elif _serves(thread, resource):
                 serves = _AWAITS_CONNECTIONS if resource and resource.listening else _AWAITS_CLIENT
                 yield No(serves(thread=who))
@@ -99,7 +100,8 @@ def _thread(view: View, process: Process, thread: Thread, resource: Optional[Res
     matters = view.matters(process, thread)
     who, call = clauses.named(thread), thread.wait.syscall if thread.wait else None
     peer = resource.remote if resource and resource.remote else _PEER()
-    limit = _NO_TIMEOUT() if thread.wait is not None and thread.wait.endless else _TIMEOUT_UNKNOWN()
+    endless = thread.wait is not None and thread.wait.endless is True
+    limit = _NO_TIMEOUT() if endless else _TIMEOUT_UNKNOWN()
     facts: List[Said] = [_CALL(thread=who, call=call, limit=limit)]
     peer_moves = resource is not None and resource.peer_in_tree is True and view.others_move(process)
     if resource is not None:
@@ -109,11 +111,14 @@ def _thread(view: View, process: Process, thread: Thread, resource: Optional[Res
     else:
         facts.append(_PEER_UNKNOWN())
     orders = awaits_orders(view, process, thread, resource)
+    elsewhere = follow(view, Agent(process.pid, thread.tid)).end.pid != process.pid  # the peer's own wait is the answer
     facts += [orders] if orders else []
     if not matters:
         facts.append(_MAY_BE_IDLE())
     return Match(
-        confidence="likely" if matters and frame is not None and not (peer_moves or orders) else "possible",
+        confidence="likely"
+        if matters and endless and frame is not None and not (peer_moves or orders or elsewhere)
+        else "possible",
         summary=_SUMMARY(thread=who, peer=peer, at=clauses.at(frame), limit=limit),
         evidence=tuple(facts),
         culprits=(view.culprit(process, frame, thread),) if frame is not None else (),

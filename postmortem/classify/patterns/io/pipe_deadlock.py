@@ -17,18 +17,21 @@ from __future__ import annotations
 
 from typing import Dict, FrozenSet, Iterator, List, Optional, Tuple
 
-from ....evidence import Process, Resource
+from ....evidence import Process, Resource, Thread
 from ....findings import Template
 from ....findings.found import Said
+from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.knowledge import FEEDS, in_table, own_frame
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
-from .pipes import Waiter, drained, holders, waiters, waiters_of_unknown, writes
+from .pipes import Waiter, drained, holders, inherited, waiters, waiters_of_unknown, writes
 from .silentpeers import circles, told
 
 PATTERN = Pattern(
     id="pipe-deadlock",
+    tier="resource",
+    passing=True,
     title="two sides of a pipe or socket wait for each other",
     explanation=(
         "A pipe holds a limited number of bytes: a writer waits while it is full, and a reader while it is empty. Here the "
@@ -38,7 +41,6 @@ PATTERN = Pattern(
         "Read the output while waiting: Popen.communicate() or subprocess.run(capture_output=True); otherwise a thread for each "
         "pipe, a file, or subprocess.DEVNULL. With both stdin and stdout as pipes, never write everything before reading."
     ),
-    outranks=("child-wait", "network-wait", "sleeping", "shutdown-join", "pipe-never-closed", "future-never-resolved"),
     references=("https://docs.python.org/3/library/subprocess.html#subprocess.Popen.wait",),
 )
 
@@ -55,6 +57,11 @@ _READERS_UNKNOWN = Template(
     "which process reads what a thread writes: only a capture of the running process shows that"
 )
 _FEEDER = Template("{writer} is the feeder of a multiprocessing queue: see mp-join-before-drain")
+_BETWEEN = Template(
+    "{writer} waits{at} until {reader} of the same process reads the full pipe, and that thread waits for {what}, which the "
+    "writer does not give back before"
+)
+_READER_WAITS = Template("{reader}, which reads it, waits{at} for {what}")
 _FREE_READER = Template("{writer} waits for a reader that does not wait for it: {readers}")
 _SOMEBODY = Template("an unknown process")
 _WAITS_FOR = Template("{writer} waits for {pipe}")
@@ -78,8 +85,14 @@ def match(view: View) -> Iterator[Answer]:
         (w, back) for p in view.processes for w in waiting[p.pid] if writes(w) for back in [_back(view, waiting, w)]
     ]
     for writer, back in sorted(found, key=lambda pair: _rank(*pair)):
-        pids = _readers(writer)
-        if _feeds(writer):
+        pids, inside = _readers(writer), _readers_inside(view, writer)
+        waits = view.waits_on(writer.process, writer.thread.tid) if inside else []
+        stuck = next((t for t in inside if t in waits and t is not writer.thread and not view.moves(t)), None)
+        if stuck is not None:
+            yield _between_threads(view, writer, stuck)
+        elif inside:
+            yield No(_FREE_READER(writer=writer.who, readers=(clauses.named(inside[0]),)))
+        elif _feeds(writer):
             yield No(_FEEDER(writer=writer.who))
         elif back is None and pids and not set(pids) & view.by_pid.keys():
             yield _outside(view, writer)
@@ -95,6 +108,41 @@ def _readers(writer: Waiter) -> Tuple[int, ...]:
     """Return the processes that could read; the writer's own only if there is no other."""
     pids = tuple(dict.fromkeys(waker.pid for waker in writer.resource.wakers if waker.pid is not None))
     return tuple(pid for pid in pids if pid != writer.process.pid) or pids
+
+
+def _readers_inside(view: View, writer: Waiter) -> List[Thread]:
+    """Return the threads of the writer's own process that read the pipe, if the others only inherited the read end.
+
+    An inherited end has the same number as in the writer's process; [] if no thread is known to read it.
+    """
+    process, pipe = writer.process, writer.resource
+    tids = [w.tid for w in pipe.wakers if w.pid in (None, process.pid) and w.tid is not None]
+    others = [w.pid for w in pipe.wakers if w.pid not in (None, process.pid)]
+    if not tids or not all(inherited(view, pipe, -1, pid) for pid in others if pid is not None):
+        return []
+    found = (view.thread(process, tid) for tid in tids)
+    return [thread for thread in found if thread is not None and thread is not writer.thread]
+
+
+def _between_threads(view: View, writer: Waiter, reader: Thread) -> Match:
+    """Return the match of a writer whose only reader, a thread of the same process, waits for it."""
+    agent, at = Agent(writer.process.pid, reader.tid), clauses.at(own_frame(writer.frames))
+    edge = next(iter(view.edges(writer.process, reader)), None)
+    basis = next((w.basis for w in writer.resource.wakers if w.tid == reader.tid), "inferred")
+    sure = basis != "inferred" and view.graph.stuck(writer.agent) == "proven"
+    told = edge.what if edge is not None else None
+    return Match(
+        confidence="proven" if sure else "likely",
+        summary=_BETWEEN(writer=writer.who, at=at, reader=clauses.named(reader), what=told),
+        evidence=(
+            _WRITES(writer=writer.who, call=writer.call, pipe=writer.resource.description, full=None),
+            _READER_WAITS(reader=agent, at=clauses.at(next(iter(reader.python), None)), what=told),
+            *writer.resource.because,
+        ),
+        culprits=writer.culprits(view),
+        victims=(view.victim(writer.process, reader),),
+        pid=writer.process.pid,
+    )
 
 
 def _feeds(writer: Waiter) -> bool:

@@ -20,7 +20,10 @@ from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 from ....evidence import Process, Resource
 from ....findings import Template, Text
 from ....findings.found import Said
+from ....waitgraph import Agent
 from ...facts import clauses
+from ...facts.ended import ended_children
+from ...facts.ended import told as told_ends
 from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -30,6 +33,7 @@ from .silentpeers import caught
 
 PATTERN = Pattern(
     id="pipe-never-closed",
+    tier="wait",
     title="waits for the end of a pipe whose write end is still open",
     explanation=(
         "A reader sees the end of a pipe only when the last write descriptor is closed, in whichever process it is. Here a copy "
@@ -39,7 +43,6 @@ PATTERN = Pattern(
         "Close the write end in the reading process right after the fork, give daemons their own stdout and stderr "
         "(subprocess.DEVNULL, a file), and keep children from inheriting descriptors; or send a length or a sentinel."
     ),
-    outranks=("child-wait", "network-wait", "sleeping", "shutdown-join"),
     references=(
         "https://docs.python.org/3/library/multiprocessing.html#multiprocessing.Pipe",
         "https://man7.org/linux/man-pages/man7/pipe.7.html",
@@ -84,8 +87,11 @@ def _others(view: View, waiter: Waiter, pipe: Resource) -> Tuple[Holder, ...]:
 def _healthy(view: View, waiter: Waiter, pipe: Resource) -> Optional[No]:
     """Return why the pipe may still be written to; None if nothing shows that."""
     others = _others(view, waiter, pipe)
-    if view.graph.stuck(waiter.agent) == "proven" and all(only_reads(view, other) for other in others):
+    reads = others and all(only_reads(view, other) for other in others)
+    if view.graph.stuck(waiter.agent) == "proven" and (reads or not others):
         return None  # a ring of readers, each of which holds the write end of another's pipe
+    if reads and ended_children(view, waiter.process):
+        return None  # who should have written has ended, and its siblings inherited its end
     feeding = next((other for other in others if _may_write(view, waiter.process, pipe, other)), None)
     if feeding is not None:
         return No(_MAY_WRITE(reader=waiter.who, holder=feeding.name))
@@ -136,7 +142,10 @@ def _match(view: View, waiter: Waiter, ends: List[Resource]) -> Match:
     elif doubt is not None:
         facts.append(doubt)
     matters = frame is not None and view.matters(told.process, told.thread)
+    died = ended_children(view, process) if others else ()
+    facts += told_ends(view, died)
     sure = stuck == "proven" and doubt is None and all(only_reads(view, other) for other in others)
+    sure = sure and not _circular(view, waiter, others)
     unknown = process.signal_handlers is None and not others and process.python is not None
     return Match(
         confidence="proven" if sure and not unknown else "likely" if matters and doubt is None else "possible",
@@ -147,6 +156,15 @@ def _match(view: View, waiter: Waiter, ends: List[Resource]) -> Match:
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, waiter.thread.tid)),
         pid=process.pid,
     )
+
+
+def _circular(view: View, waiter: Waiter, others: Sequence[Holder]) -> bool:
+    """Return whether holders of the write end wait for the reader's process in turn.
+
+    Then it is not certain that they wait for an end of file rather than for a message.
+    """
+    behind = {agent.pid for agent in view.graph.behind(frozenset((waiter.agent, Agent(waiter.process.pid))))}
+    return any(other.pid in behind and other.pid != waiter.process.pid for other in others)
 
 
 def _orphans(view: View, others: Sequence[Holder]) -> List[Process]:

@@ -91,6 +91,21 @@ def holders(view: View, resource: Resource) -> Tuple[Holder, ...]:
     return tuple(found)
 
 
+def inherited(view: View, resource: Resource, reader: int, pid: int) -> bool:
+    """Return whether a process has the other end of a pipe or socket only as a copy of its ancestor's, from a fork.
+
+    The ancestor has the end under the same number. The reader's own copy tells nothing: it may have made the pipe for
+    its child.
+    """
+    process = view.by_pid.get(pid)
+    if process is None:
+        return False
+    mine = {(end.fd, end.mode) for end in resource.ends if end.pid == pid}
+    above = [one for one in ancestors(view, process) if one != reader]
+    theirs = {(end.fd, end.mode) for end in resource.ends if end.pid in above}
+    return bool(mine) and mine <= theirs
+
+
 def waiters(view: View, process: Process) -> Tuple[Waiter, ...]:
     """Return the idle waiters of a process: threads in a system call without a known timeout, and tasks.
 
@@ -119,7 +134,8 @@ def _waiters(view: View, process: Process) -> Iterator[Waiter]:
         if task.state != "pending" or thread_of is None or thread_of.wait is None or own_frame(task.stack) is None:
             continue
         awaited = _awaited(process, task, resources)
-        if awaited is not None and thread_of.wait.kind == "event-loop" and not view.moves(thread_of):
+        stays = not (task.moved if task.moved is not None else view.moves(thread_of))
+        if awaited is not None and thread_of.wait.kind == "event-loop" and stays:
             yield Waiter(process, thread_of, task, awaited)
 
 

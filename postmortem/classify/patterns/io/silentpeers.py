@@ -9,10 +9,11 @@ from ....findings import Template, Text
 from ....findings.found import Said
 from ....waitgraph import Agent
 from ...facts import clauses
+from ...facts.ended import near
 from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Match
-from .pipes import WRITES, Waiter, waiters
+from .pipes import WRITES, Waiter, inherited, waiters
 
 #: Most processes of a cycle; larger ones are not searched for.
 _MOST = 64
@@ -42,7 +43,7 @@ def circles(view: View) -> List[Tuple[Side, ...]]:
     """Return groups of processes each of which waits for a message that only another one of the group could send."""
     sides: Dict[int, List[Side]] = {}
     for process in view.processes:
-        found = [side for side in map(_side, waiters(view, process)) if side is not None]
+        found = [side for waiter in waiters(view, process) for side in [_side(view, waiter)] if side is not None]
         stuck = [side for side in found if view.graph.stuck(side.waiter.agent) is not None]
         if stuck:
             sides[process.pid] = stuck
@@ -56,7 +57,7 @@ def circles(view: View) -> List[Tuple[Side, ...]]:
         if all(member in sides and _reached(member, needs) == group for member in group):
             known.add(group)
             members = tuple(side for member in sorted(group) for side in sides[member])
-            if not any(_wants_the_end(view, side) for side in members):
+            if not any(_wants_the_end(view, side) or _bereft(view, side) for side in members):
                 groups.append(members)
     return groups
 
@@ -74,7 +75,8 @@ def caught(view: View) -> FrozenSet[Agent]:
 def told(view: View, circle: Sequence[Side]) -> Match:
     """Return one match for a whole cycle."""
     first = circle[0].waiter
-    sure = all(view.graph.stuck(side.waiter.agent) == "proven" for side in circle)
+    several = any(len(side.others) > 1 for side in circle)  # some of them have the end by inheritance
+    sure = not several and all(view.graph.stuck(side.waiter.agent) == "proven" for side in circle)
     handled = any(side.waiter.process.signal_handlers or side.waiter.process.catches for side in circle)
     facts: List[Said] = []
     for waiter, others in circle:
@@ -86,7 +88,7 @@ def told(view: View, circle: Sequence[Side]) -> Match:
     readers = tuple(_reader(side.waiter) for side in circle[:_NAMED])
     more = _MORE(count=len(circle) - _NAMED) if len(circle) > _NAMED else None
     return Match(
-        confidence="proven" if sure else "possible" if handled else "likely",
+        confidence="proven" if sure else "possible" if handled or several else "likely",
         summary=_SUMMARY(readers=readers, more=more),
         evidence=tuple(dict.fromkeys(facts)),
         culprits=tuple(dict.fromkeys(c for side in circle for c in side.waiter.culprits(view))),
@@ -100,7 +102,7 @@ def _reader(waiter: Waiter) -> Text:
     return _READER(who=waiter.who, at=_READER_AT(frame=frame) if frame is not None else None)
 
 
-def _side(waiter: Waiter) -> Optional[Side]:
+def _side(view: View, waiter: Waiter) -> Optional[Side]:
     """Return the waiter with its peers; None unless it reads from a pipe or connection of another process."""
     resource, wait = waiter.resource, waiter.thread.wait
     if resource.kind not in ("pipe", "socket") or waiter.task is not None or wait is None or wait.syscall in WRITES:
@@ -108,7 +110,8 @@ def _side(waiter: Waiter) -> Optional[Side]:
     if wait.kind == "event-loop" or resource.listening or (resource.received or 0) > 0:
         return None
     pids = tuple(dict.fromkeys(waker.pid for waker in resource.wakers if waker.pid is not None))
-    others = tuple(pid for pid in pids if pid != waiter.process.pid)
+    reader = waiter.process.pid
+    others = tuple(pid for pid in pids if pid != reader and not inherited(view, resource, reader, pid))
     return Side(waiter, others) if others else None
 
 
@@ -138,6 +141,22 @@ def _wants_the_end(view: View, side: Side) -> bool:
     others_inherited = all(_has_both_ends(waiter.resource, pid) for pid in side.others)
     frames = [f for f in waiter.frames if f.file == frame.file]
     return others_inherited and len(view.loops_around(frames)) > len(set(frames))
+
+
+def _bereft(view: View, side: Side) -> bool:
+    """Return whether the intended writer may be a process that has ended, and the others only inherited its end.
+
+    A child or sibling of the reader has ended, and none of the others reads from the very connection that it writes to.
+    """
+    ends = {(end.pid, end.fd) for end in side.waiter.resource.ends}
+    answers = (
+        (pid, thread.wait.fd)
+        for pid in side.others
+        for thread in view.by_pid[pid].threads
+        if pid in view.by_pid and thread.wait is not None
+    )
+    direct = side.waiter.resource.kind == "socket" and any(place in ends for place in answers)
+    return not direct and bool(near(view, side.waiter.process))
 
 
 def _has_both_ends(resource: Resource, pid: int) -> bool:

@@ -12,17 +12,19 @@ allowed.
 
 from __future__ import annotations
 
-from typing import Iterator, Optional
+from typing import Iterator, Optional, Tuple
 
 from ....evidence import Process, Task, Thread
-from ....findings import Template
+from ....findings import Template, Text
 from ...facts import clauses
 from ...facts.knowledge import own_frame
 from ...facts.view import View, is_python
 from ...pattern import Answer, Match, No, Pattern
+from ...roots.rest import has_company
 
 PATTERN = Pattern(
     id="sleeping",
+    tier="symptom",
     title="a plain sleep, and nothing else happens",
     explanation="The program asked the kernel to let it sleep: the thread does nothing until the sleep is over.",
     remedy="Shorten the sleep, bound the back-off, or wait for the event itself with a timeout.",
@@ -34,6 +36,8 @@ TIMES, AT_LEAST = 3, 10
 #: Seconds, if there is no deadline to compare with (a core, --pid).
 ALONE = 60
 
+#: Seconds: a shorter sleep paces a loop. Voluntary switches a second of a thread that goes on at a pace of its own.
+_SHORT_S, _PACE = 2.0, 0.9
 _SLEEPS = Template("{thread} sleeps{duration} at {frame}, {beside}")
 _OTHERS_WORK = Template("while others work")
 _NOTHING_COMPUTES = Template("and nothing else computes")
@@ -48,6 +52,10 @@ _ALLOWED = Template("the program was allowed {seconds:g} s in all")
 _TASK_SLEEPS = Template("{task} sleeps at {frame}, and no task has anything else to do")
 _ASLEEP = Template("{asleep} of {all:n task} {asleep:v is|are} suspended in asyncio.sleep")
 _LOOP_SLEEPS = Template("the event loop of {thread} sleeps in {call}, with {seconds:g} s left at the last observation")
+_ALL_PACE = Template(
+    "{sleeper} sleeps for {seconds:g} s at a time, and other threads or processes wake again and again, too"
+)
+_SERVED = Template("other threads wait for jobs or connections: the sleep may only keep the process alive")
 _OTHER_WORKS = Template("{sleeper} sleeps, but {other} has work")
 
 
@@ -65,7 +73,24 @@ def match(view: View) -> Iterator[Answer]:
         if other is not None:
             yield No(_OTHER_WORKS(sleeper=clauses.named(sleeper), other=clauses.named(other)))
             continue
-        yield _match(view, process, sleeper)
+        busy = view.work_beside(process, sleeper)
+        if sleeper.is_main and busy:
+            yield No(busy[0])
+        elif sleeper.is_main and _paces(view, process, sleeper):
+            yield No(
+                _ALL_PACE(sleeper=clauses.named(sleeper), seconds=sleeper.wait.timeout_s if sleeper.wait else None)
+            )
+        else:
+            yield _match(view, process, sleeper, busy)
+
+
+def _paces(view: View, process: Process, sleeper: Thread) -> bool:
+    """Return whether a short sleep is one of several: other threads or processes wake again and again, too."""
+    length = sleeper.wait.timeout_s if sleeper.wait is not None else None
+    if length is None or length >= _SHORT_S:
+        return False
+    others = [t for p in view.processes for t in p.threads if t is not sleeper]
+    return any((view.switches(t) or 0.0) >= _PACE for t in others)
 
 
 def _sleeper(view: View, process: Process, main: Thread) -> Optional[Thread]:
@@ -88,12 +113,12 @@ def _has_work(view: View, thread: Thread, sleeper: Thread) -> bool:
     return share > 0.05 if share is not None else thread.wait is None and thread.gil == "holds"
 
 
-def _match(view: View, process: Process, thread: Thread) -> Match:
+def _match(view: View, process: Process, thread: Thread, busy: Tuple[Text, ...]) -> Match:
     wait = thread.wait
     length = wait.timeout_s if wait else None
     frame = own_frame(thread.python)
     call = wait.syscall if wait and wait.syscall else _A_SLEEP()
-    busy = view.work_beside(process, thread)
+    served = thread.is_main and has_company(view, process)
     who, duration = clauses.named(thread), _DURATION(seconds=length) if length is not None else None
     if frame is not None:
         beside = _OTHERS_WORK() if busy else _NOTHING_COMPUTES()
@@ -108,9 +133,9 @@ def _match(view: View, process: Process, thread: Thread) -> Match:
     if view.evidence.trigger.seconds is not None and view.evidence.trigger.kind == "timeout":
         facts.append(_ALLOWED(seconds=view.evidence.trigger.seconds))
     return Match(
-        confidence="likely" if _too_long(view, length) and not busy else "possible",
+        confidence="likely" if _too_long(view, length) and not (busy or served) else "possible",
         summary=summary,
-        evidence=(*facts, *busy),
+        evidence=(*facts, *busy, *((_SERVED(),) if served else ())),
         culprits=(view.culprit(process, frame, thread),) if frame else (),
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
         pid=process.pid,

@@ -29,13 +29,13 @@ from .pipes import WRITES, Waiter, ancestors, behind, holders, read_ends, waiter
 
 PATTERN = Pattern(
     id="stdin-wait",
+    tier="computation",
     title="waits for input that does not come",
     explanation="The program reads its standard input, and the person or program that should write to it does not.",
     remedy=(
         "Start it with its input, or with `< /dev/null`; ask only when sys.stdin.isatty(), and take the answer from an "
         "option or the environment otherwise. A forgotten breakpoint() waits like this, too."
     ),
-    outranks=("child-wait", "sleeping"),
     references=("https://docs.python.org/3/library/functions.html#input",),
 )
 

@@ -21,15 +21,16 @@ from typing import Iterator, List, Tuple
 from ....evidence import Pool, Process, PythonFrame
 from ....findings import Template, Text
 from ....findings.found import Said
-from ....waitgraph import Agent
+from ....waitgraph import Agent, Edge
 from ...facts import clauses
 from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
-from .queuedwork import Link, stuck_pools, workers
+from .queuedwork import Link, collects_itself, queued_behind, stuck_pools, workers
 
 PATTERN = Pattern(
     id="executor-self-deadlock",
+    tier="specific",
     title="every worker of a pool waits for work that is queued in the same pool",
     explanation=(
         "A job that runs in the pool waits for another job that is still queued, in the same pool or in one whose jobs wait "
@@ -41,16 +42,6 @@ PATTERN = Pattern(
         "the deadlock rarer."
     ),
     needs=("python",),
-    outranks=(
-        "pool-exhausted",
-        "missed-wakeup",
-        "async-deadlock",
-        "future-never-resolved",
-        "shutdown-join",
-        "child-wait",
-        "network-wait",
-        "sleeping",
-    ),
     references=(
         "https://docs.python.org/3/library/concurrent.futures.html#threadpoolexecutor",
         "https://github.com/langchain-ai/langchain/pull/10638",
@@ -63,10 +54,17 @@ _SUMMARY = Template(
     "{number} of {names: and } cannot go on: {jobs:n job} of {pools:v the pool|these pools} {jobs:v wait}{at} for jobs that are "
     "still in {pools:v the pool's own queue|the queues of these pools}"
 )
+_ITSELF = Template(
+    "{manager}, which collects the results of {pool}, waits{at} for {what}: a result of the same pool, which it alone collects"
+)
 _ALL = Template("all {count} workers")
 _ONLY = Template("the only worker")
 _CAN_GO_ON = Template("{worker}, a worker of {pool} in process {pid}, can go on")
 _WAITS_ELSEWHERE = Template("the workers of {pool} in process {pid} wait for something other than jobs in its queue")
+_BEHIND = Template(
+    "{number} of {pool} cannot go on: the job waits{at} for code that waits for a job in the pool's own queue"
+)
+_IS_BEHIND = Template("{agent}, which is to end that wait, waits{at} for a job that only a worker of {pool} could run")
 _FULL = Template("{pool} has {count:n job} in its queue, and no idle worker")
 _WORKER_WAITS = Template("worker {worker} waits{at} for {what}")
 _NEEDS = Template("{agent} {verb}{at} {what}")
@@ -81,13 +79,60 @@ def match(view: View) -> Iterator[Answer]:
             yield _match(view, process, pools, links)
         told = {pool.id for pools, _links in groups for pool in pools}
         for pool in process.pools:
-            if not pool.threads or pool.idle or pool.id in told:
+            itself = collects_itself(view, process, pool)
+            if itself is not None:
+                yield _collects(view, process, pool, *itself)
+            if not pool.threads or pool.idle or pool.id in told or pool.kind != "ThreadPoolExecutor":
+                continue
+            behind = queued_behind(view, process, pool) if pool.queued else []
+            if behind:
+                yield _behind(view, process, pool, behind)
                 continue
             free = next((agent for agent in workers(process, pool) if not view.graph.stuck(agent)), None)
             if free is not None:
                 yield No(_CAN_GO_ON(worker=free, pool=pool.description, pid=process.pid))
             else:
                 yield No(_WAITS_ELSEWHERE(pool=pool.description, pid=process.pid))
+
+
+def _behind(view: View, process: Process, pool: Pool, links: List[Tuple[Agent, Edge, Agent]]) -> Match:
+    """Return the match of a pool whose workers wait for agents that wait for a job of the same pool."""
+    facts: List[Said] = [_FULL(pool=pool.description, count=pool.queued or 0)]
+    places: List[Tuple[Agent, PythonFrame]] = []
+    for worker, edge, agent in links[:_SHOWN]:
+        frames = [(one, own_frame(view.graph.places.stack(one))) for one in (worker, agent)]
+        places += [(one, frame) for one, frame in frames if frame is not None]
+        facts.append(_WORKER_WAITS(worker=worker, at=clauses.at(frames[0][1]), what=edge.what))
+        facts.append(_IS_BEHIND(agent=agent, at=clauses.at(frames[1][1]), pool=pool.description))
+    first = {frame: agent for agent, frame in reversed(places)}
+    return Match(
+        confidence="likely",
+        summary=_BEHIND(
+            number=_ALL(count=len(links)) if len(links) > 1 else _ONLY(),
+            pool=pool.description,
+            at=clauses.at(places[0][1]) if places else None,
+        ),
+        evidence=tuple(dict.fromkeys(facts)),
+        culprits=tuple(view.culprit_of(first[frame], frame) for frame in dict.fromkeys(f for _a, f in places)),
+        victims=tuple(
+            view.victim_of(a) for a in view.graph.behind(frozenset(w for w, _e, _a in links)) if a.tid is not None
+        ),
+        pid=process.pid,
+    )
+
+
+def _collects(view: View, process: Process, pool: Pool, manager: Agent, edge: Edge) -> Match:
+    """Return the match of a process pool whose manager thread waits for a result that it would collect itself."""
+    frames = view.graph.places.stack(manager)
+    at, frame = clauses.at(own_frame(frames)), own_frame(frames)
+    return Match(
+        confidence="proven" if view.graph.stuck(manager) == "proven" else "likely",
+        summary=_ITSELF(manager=manager, pool=pool.description, at=at, what=edge.what),
+        evidence=(_NEEDS(agent=manager, verb=edge.verb, at=at, what=edge.what), *view.graph.reasons(manager)),
+        culprits=(view.culprit_of(manager, frame),) if frame is not None else (),
+        victims=tuple(view.victim_of(a) for a in view.graph.behind(frozenset((manager,))) if a.tid is not None),
+        pid=process.pid,
+    )
 
 
 def _match(view: View, process: Process, pools: List[Pool], links: List[Link]) -> Match:

@@ -28,6 +28,7 @@ from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
     id="import-deadlock",
+    tier="specific",
     title="an import waits for a thread that needs the same import",
     explanation=(
         "One thread imports a module and, from the module's top level, waits for another thread. That thread imports the "
@@ -38,7 +39,6 @@ PATTERN = Pattern(
         "start-up hook), or import everything that the thread needs before starting it."
     ),
     needs=("python",),
-    outranks=("lock-order-deadlock", "missed-wakeup", "shutdown-join", "child-wait", "network-wait", "sleeping"),
     references=(
         "https://docs.python.org/3/library/threading.html#importing-in-threaded-code",
         "https://docs.python.org/3/reference/import.html#submodules",

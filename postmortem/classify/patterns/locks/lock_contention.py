@@ -29,6 +29,7 @@ from .lockqueues import LockQueue, queue_of, wanted
 
 PATTERN = Pattern(
     id="lock-contention",
+    tier="group",
     title="many threads queue for one lock, which does change hands",
     explanation=(
         "These threads all want one lock, and only the one that holds it makes progress. The lock keeps changing hands, so "
@@ -39,8 +40,6 @@ PATTERN = Pattern(
         "while changing the shared data; or split the lock: one for each object, shard or connection."
     ),
     needs=("window",),
-    outranks=("sleeping", "network-wait", "child-wait", "missed-wakeup", "gil-contention", "shutdown-join",
-              "python-busy-loop", "pool-exhausted"),
     references=("https://docs.python.org/3/library/threading.html#lock-objects",),
 )  # fmt: skip
 
@@ -100,7 +99,7 @@ def _answer(view: View, process: Process, queue: LockQueue) -> Answer:
     if len(stuck) > len(queue.waiters) // 2 and not queue.moved:
         return No(_STANDS_STILL(wanted=wanted_by))
     holder_moves = queue.holder is not None and (view.moves(queue.holder) or (view.cpu_share(queue.holder) or 0) > 0.05)
-    if queue.moved < MIN_MOVED * len(queue.waiters):
+    if not queue.moved or (queue.moved < MIN_MOVED * len(queue.waiters) and not holder_moves):
         return No(_GIVEN_TO_NONE(wanted=wanted_by, rests=None if holder_moves else _RESTS()))
     if queue.average < MIN_AVERAGE:
         return No(_RARELY_WANTED(wanted=wanted_by, average=queue.average))
@@ -126,7 +125,7 @@ def _match(view: View, process: Process, queue: LockQueue) -> Match:
     frames += wanting[:2]
     frames += queue.inside(view)
     return Match(
-        confidence="likely",
+        confidence="likely" if queue.moved > 1 or queue.moved >= MIN_MOVED * count else "possible",
         summary=_SUMMARY(count=count, lock=lock, holder=named),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, queue.holder) for f in list(dict.fromkeys(frames))[:6]),

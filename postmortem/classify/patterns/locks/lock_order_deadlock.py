@@ -24,6 +24,7 @@ from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
     id="lock-order-deadlock",
+    tier="group",
     title="a cycle of threads, each holding what the next one wants",
     explanation=(
         "Each of these threads holds a lock and waits, without a timeout, for one that another thread of the cycle holds. "
@@ -34,16 +35,6 @@ PATTERN = Pattern(
         "`with` block before acquiring the second lock."
     ),
     needs=("python",),
-    outranks=(
-        "missed-wakeup",
-        "future-never-resolved",
-        "shutdown-join",
-        "child-wait",
-        "network-wait",
-        "sleeping",
-        "gil-contention",
-        "python-busy-loop",
-    ),
     references=("https://docs.python.org/3/library/threading.html#lock-objects",),
 )
 
@@ -67,9 +58,9 @@ _SUMMARY = Template(
 _MORE_AGENTS = Template(" → … {count} more")
 _NO_CIRCLE = Template("no cycle of locks among {threads:n thread} of process {pid}")
 _BEHIND = Template("{count:n other thread} {count:v wait} behind them")
-_JOINS = Template("{waiter}{at} waits for {joined} to end")
-_HELD = Template("{waiter}{at} {verb} {what}, held by {owner}{since} ({basis:known})")
-_OWED = Template("{waiter}{at} {verb} {what}; only {owner} could end that wait{since} ({basis:known})")
+_JOINS = Template("{waiter}{at} waits for {joined} to end", link=True)
+_HELD = Template("{waiter}{at} {verb} {what}, held by {owner}{since} ({basis:known})", link=True)
+_OWED = Template("{waiter}{at} {verb} {what}; only {owner} could end that wait{since} ({basis:known})", link=True)
 _SINCE = Template(", acquired at {frame}")
 
 

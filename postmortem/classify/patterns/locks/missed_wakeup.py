@@ -25,11 +25,13 @@ from ...facts import clauses
 from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
+from ...roots.walk import follow
 from .othercauses import SIGNALLED, other_cause, signals_itself
 from .oversleeping import overslept
 
 PATTERN = Pattern(
     id="missed-wakeup",
+    tier="wait",
     title="threads wait to be signalled, and nothing is left that could do it",
     explanation=(
         "These threads sleep until other code of the program signals them. All code that could do so is waiting itself, has "
@@ -40,7 +42,6 @@ PATTERN = Pattern(
         "waiter may check for, and put a sentinel or set the event when the last producer ends."
     ),
     needs=("python",),
-    outranks=("child-wait", "network-wait", "sleeping"),
     references=(
         "https://docs.python.org/3/library/threading.html#condition-objects",
         "https://docs.python.org/3/library/queue.html#queue.Queue.task_done",
@@ -64,6 +65,9 @@ _HANDLERS = Template(
 _PARKED = Template(
     "nothing waits for it, and others go on: it may wait on purpose, like a main thread that only keeps servers alive"
 )
+_UNREAD = Template(
+    "what {what} is for could not be read: if it is a lock, the thread that holds it is the cause, not a missed signal"
+)
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -72,15 +76,29 @@ def match(view: View) -> Iterator[Answer]:
     roots = graph.roots()
     for process in view.pythons:
         edges = [e for a in roots if a.pid == process.pid and a.tid is not None for e in [graph.blocking(a)] if e]
-        waits = [e for e in edges if e.kind in SIGNALLED and not signals_itself(graph, e)]
+        waits = [e for e in edges if e.kind in SIGNALLED and not signals_itself(graph, e) and not _helps(graph, e)]
         if other_cause(graph, process, roots):
             waits = [e for e in waits if not e.everyone]  # the signal may depend on an agent blocked by that fault
+        waits = [
+            e for e in waits if follow(view, e.waiter).end == e.waiter
+        ]  # the root is what hinders the code that would signal
         busy = [e for e in waits if not _idle(view, e)]
         if busy:
             yield _match(view, process, busy, waits)
         elif waits:
             yield No(_IDLE_WORKERS(count=len(waits), pid=process.pid))
     yield from overslept(view)
+
+
+def _helps(graph: WaitGraph, edge: Edge) -> bool:
+    """Return whether a native thread of a library waits for work, without any code of the program, and nobody for it."""
+    return _is_native(graph, edge) and not graph.places.stack(edge.waiter) and not graph.is_awaited(edge.waiter)
+
+
+def _is_native(graph: WaitGraph, edge: Edge) -> bool:
+    """Return whether only the wait itself is known: what the native object is for was not read."""
+    resource = graph.places.resource(edge.waiter.pid, edge.resource)
+    return resource is not None and resource.native is True
 
 
 def _idle(view: View, edge: Edge) -> bool:
@@ -90,9 +108,14 @@ def _idle(view: View, edge: Edge) -> bool:
 
 def _match(view: View, process: Process, busy: List[Edge], waits: List[Edge]) -> Match:
     graph = view.graph
-    proven = all(graph.stuck(e.waiter) == "proven" for e in busy)
+    unread = [
+        e for e in busy if e.resource is None or _is_native(graph, e)
+    ]  # it may be a lock, whose holder is the cause
+    proven = not unread and all(graph.stuck(e.waiter) == "proven" for e in busy)
     # a thread that nothing waits for, in a process that goes on, may be parked on purpose
-    parked = graph.goes_on(process.pid) and not any(graph.is_awaited(e.waiter) or e.wakers for e in busy)
+    parked = graph.goes_on(process.pid) and not any(
+        graph.is_awaited(e.waiter) or e.wakers or _wants_a_value(view, process, e) for e in busy
+    )
     handled = process.signal_handlers is None and any(e.everyone for e in busy)
     places: List[Tuple[Edge, PythonFrame]] = [
         (e, f) for e in busy for f in [own_frame(graph.places.stack(e.waiter))] if f is not None
@@ -109,6 +132,7 @@ def _match(view: View, process: Process, busy: List[Edge], waits: List[Edge]) ->
             *(_KEEPS(agent=a, frame=f) for a, f in kept[:3]),
             *((_HANDLERS(),) if handled else ()),
             *((_PARKED(),) if parked else ()),
+            *((_UNREAD(what=unread[0].what),) if unread else ()),
         ),
         culprits=tuple(
             dict.fromkeys(view.culprit_of(a, f) for a, f in (*((e.waiter, f) for e, f in main_first), *kept))
@@ -117,6 +141,12 @@ def _match(view: View, process: Process, busy: List[Edge], waits: List[Edge]) ->
         remedy=_JOIN_REMEDY() if joins else None,
         pid=process.pid,
     )
+
+
+def _wants_a_value(view: View, process: Process, edge: Edge) -> bool:
+    """Return whether the main thread waits for an item or a result, as no program does that is to be kept alive only."""
+    main = view.main(process)
+    return main is not None and edge.waiter.tid == main.tid and edge.kind in ("queue", "future")
 
 
 def _joins_queue(graph: WaitGraph, edge: Edge) -> bool:

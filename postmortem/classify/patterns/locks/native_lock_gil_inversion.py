@@ -30,6 +30,7 @@ from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
     id="native-lock-gil-inversion",
+    tier="specific",
     title="a native lock and the GIL are acquired in two orders",
     explanation=(
         "One thread holds a lock inside native code (a mutex, the guard of a C++ static, a thread that is joined) and needs "
@@ -42,10 +43,6 @@ PATTERN = Pattern(
         "initialise them when the module is imported."
     ),
     needs=("python", "cores"),
-    outranks=(
-        "gil-held-by-native", "gil-contention", "gil-thrash", "python-busy-loop", "shutdown-join", "child-wait",
-        "network-wait", "sleeping", "missed-wakeup", "pool-exhausted", "executor-self-deadlock", "orphaned-lock",
-    ),
     references=(
         "https://docs.python.org/3/c-api/init.html#thread-state-and-the-global-interpreter-lock",
         "https://github.com/pybind/pybind11/pull/4877",

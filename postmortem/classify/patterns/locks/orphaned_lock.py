@@ -28,6 +28,7 @@ from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
     id="orphaned-lock",
+    tier="resource",
     title="a lock was acquired and never released, and its holder is gone",
     explanation=(
         "The lock is locked, but no existing thread or task holds it. The code that acquired it was left (by an exception, a "
@@ -38,8 +39,6 @@ PATTERN = Pattern(
         "must be called separately, put release() into a `finally` clause. Look in the log for an exception in between."
     ),
     needs=("python",),
-    outranks=("missed-wakeup", "future-never-resolved", "shutdown-join", "child-wait", "network-wait",
-              "sleeping", "python-busy-loop"),
     references=(
         "https://docs.python.org/3/library/threading.html#using-locks-conditions-and-semaphores-in-the-with-statement",
         "https://github.com/python/cpython/issues/74956",
@@ -55,7 +54,7 @@ _NOBODY_KNOWN_HOLDS = Template(
     "{count:n thread} {count:v wait} for {lock}{taken}: no existing thread is known to hold it"
 )
 _TAKEN = Template(", acquired at {frame} and never released")
-_ALL_HELD = Template("every lock that threads of process {pid} wait for has, or may have, a holder that still exists")
+_ALL_HELD = Template("every lock that threads of process {pid} wait for is held by another thread, which still exists")
 _WANTS = Template("{waiter} wants {lock}{at}, without a time limit")
 _MORE = Template("{count:n more thread} {count:v want} it, too")
 _HOLDER_GONE = Template("{lock} records a holder that no longer exists (the process has {count:n thread})")
@@ -76,8 +75,16 @@ def match(view: View) -> Iterator[Answer]:
             if waiters and (resource.owner_gone or resource.taken_at):
                 yield _match(view, process, resource, waiters)
         yield from _tasks(view, process)
-        if wanted and not lost:
+        if wanted and all(_is_held(view, process, resource) for resource in wanted):
             yield No(_ALL_HELD(pid=process.pid))
+
+
+def _is_held(view: View, process: Process, resource: Resource) -> bool:
+    """Return whether a lock has a known holder that exists and is none of those who wait for it."""
+    owner = resource.owner_tid
+    if resource.owner_gone or owner is None or owner in resource.waiters:
+        return False
+    return resource.owner_pid not in (None, process.pid) or view.thread(process, owner) is not None
 
 
 def _tasks(view: View, process: Process) -> Iterator[Answer]:

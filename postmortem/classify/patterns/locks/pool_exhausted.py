@@ -1,7 +1,8 @@
 """All connections, tokens or permits are taken, and each holder of one waits for another.
 
-**What it looks like.** Threads wait for a semaphore with no permit left, or for an item in an empty queue that is used as a
-pool. The threads that hold an item each wait for a second one, or for something that cannot happen.
+**What it looks like.** Threads or tasks wait for a pool, limiter or semaphore with no part left, or for an item in an empty
+queue that is used as a pool. Those that hold a part each wait for a second one, or for something that cannot happen; or they
+took one, did not give it back, and rest elsewhere.
 
 **Easily mistaken for** an idle consumer, whose queue is empty because there is nothing to do; `network-wait`, where the holders
 wait for a server; `executor-self-deadlock`, where the workers themselves ran out.
@@ -15,10 +16,10 @@ A larger pool only postpones the hang; a time limit on the second one turns it i
 
 from __future__ import annotations
 
-from typing import Dict, FrozenSet, Iterator, List, Tuple
+from typing import Dict, FrozenSet, Iterator, List, Set, Tuple
 
 from ....evidence import Process, PythonFrame, Resource, Waker
-from ....evidence.vocabulary import ResourceKind
+from ....evidence.vocabulary import ResourceKind, TaskWaitKind, WaitKind
 from ....findings import Culprit, Template, Text
 from ....findings.found import Said
 from ....waitgraph import Agent
@@ -26,9 +27,11 @@ from ...facts import clauses
 from ...facts.knowledge import is_library, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
+from .occupied import crowded, crowded_processes, occupied
 
 PATTERN = Pattern(
     id="pool-exhausted",
+    tier="resource",
     title="all connections, tokens or permits are in use, and their holders wait for more",
     explanation=(
         "Everything in the pool has been taken, by threads or tasks that wait for another item before they return theirs. "
@@ -39,16 +42,6 @@ PATTERN = Pattern(
         "time limit on the wait, so that a shortage raises an error."
     ),
     needs=("python",),
-    outranks=(
-        "lock-order-deadlock",
-        "missed-wakeup",
-        "async-deadlock",
-        "future-never-resolved",
-        "shutdown-join",
-        "child-wait",
-        "network-wait",
-        "sleeping",
-    ),
     references=(
         "https://docs.python.org/3/library/threading.html#semaphore-objects",
         "https://github.com/nsidnev/fastapi-realworld-example-app/issues/64",
@@ -58,12 +51,27 @@ PATTERN = Pattern(
 
 Holder = Tuple[Agent, Waker]
 _NAMED = 40  # most holders listed in a finding
-_POOLS: FrozenSet[ResourceKind] = frozenset(("semaphore", "queue", "condition", "async-semaphore"))
+_POOLS: FrozenSet[ResourceKind] = frozenset(("pool", "semaphore", "queue", "condition", "async-semaphore"))
+
+#: Waits in which a holder neither works nor waits for something outside of the process.
+_RESTS: FrozenSet[WaitKind] = frozenset(
+    ("sleep", "condition", "event", "semaphore", "lock", "rlock", "futex", "signal")
+)
+_TASK_RESTS: FrozenSet[TaskWaitKind] = frozenset(
+    ("sleep", "event", "condition", "semaphore", "queue", "lock", "barrier")
+)
 
 _SUMMARY = Template(
     "{pool} is exhausted: {holders} that {count:v has|have} taken from it {count:v wait}{at} for more before "
     "{count:v it returns its own|they return theirs}"
 )
+_KEPT = Template(
+    "{pool} is exhausted: {holders} {count:v keeps|keep} what {count:v it has|they have} taken from it and "
+    "{count:v rests|rest}{at}"
+)
+_UNHELD = Template("{pool} is exhausted: {count:v one waits|@ wait}{at} for a part, and none was given back")
+_NOBODY = Template("all {limit} are in use by its own count; no stack of a thread or task leads to one alone")
+_ALL = Template("{count:n holder}")
 _THREADS = Template("{count:n thread}")
 _TASKS = Template("{count:n task}")
 _GOES_ON = Template("{pool} is empty, but {holder}, which holds part of it, can go on")
@@ -81,14 +89,23 @@ _WAITING = Template("{count:n other} {count:v wait} for it: {agents}")
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each empty pool: whether one of its holders can go on."""
     for process in view.pythons:
+        yield from occupied(view, process)
+        yield from crowded(view, process)
+        yield from crowded_processes(view, process)
+        inner = _inside_gates(process)
         for resource in process.resources:
-            if resource.kind not in _POOLS or resource.value or not (resource.waiters or resource.waiting_tasks):
+            waited_for = resource.waiters or resource.waiting_tasks
+            if resource.kind not in _POOLS or resource.value or not waited_for or resource.id in inner:
                 continue
             holders = [(Agent(process.pid, w.tid, w.task), w) for w in resource.wakers if w.role == "holder"]
             if not holders:
+                if resource.kind == "pool" and resource.limit:
+                    yield from _unheld(view, process, resource)
                 continue
             free = [a for a, _w in holders if not _starves(view, process, resource, a)]
-            if free:
+            if free and _is_kept(view, process, resource, free):
+                yield _kept(view, process, resource, holders, free)
+            elif free:
                 yield No(_GOES_ON(pool=resource.description, holder=free[0]))
             elif not any(
                 (view.graph.needs(a, resource.id) or _wants(view, a, resource)) for a, _w in holders
@@ -98,12 +115,94 @@ def match(view: View) -> Iterator[Answer]:
                 yield _match(view, process, resource, holders)
 
 
+def _inside_gates(process: Process) -> Set[str]:
+    """Return what agents sleep on that wait for a pool: the pool is what they want."""
+    found = {t.wait.resource for t in process.threads if t.wait is not None and t.wait.gate is not None}
+    found |= {t.wait.resource for t in process.tasks if t.wait is not None and t.wait.gate is not None}
+    return {resource for resource in found if resource is not None}
+
+
 def _starves(view: View, process: Process, resource: Resource, agent: Agent) -> bool:
-    """Return whether a holder waits without a time limit for another part, or can never move again."""
+    """Return whether a holder waits for another part, or can never move again.
+
+    It waits without a time limit. That of a wait for a pool only turns the hang into an error, which is seldom caught.
+    """
     thread = view.graph.places.thread(agent)
     wait = thread.wait if thread is not None else None
-    more = wait is not None and wait.resource == resource.id and wait.endless is True
+    endless = wait is not None and (wait.endless is True or resource.kind == "pool")
+    more = _wants(view, agent, resource) and endless
     return (more and thread is not None and not view.moves(thread)) or view.graph.stuck(agent) is not None
+
+
+def _is_kept(view: View, process: Process, resource: Resource, free: List[Agent]) -> bool:
+    """Return whether the holders that could go on rest elsewhere, while nobody who waits gets a part."""
+    full = resource.limit is not None and sum(w.role == "holder" for w in resource.wakers) >= resource.limit
+    if resource.kind != "pool" or not full:
+        return False
+    return not any(_moves(view, agent) for agent in _waiters(process, resource)) and all(
+        _rests(view, agent) for agent in free
+    )
+
+
+def _moves(view: View, agent: Agent) -> bool:
+    """Return whether an agent went on during the window."""
+    thread, task = view.graph.places.thread(agent), view.graph.places.task(agent)
+    return view.moves(thread) if thread is not None else task is not None and task.moved is True
+
+
+def _rests(view: View, agent: Agent) -> bool:
+    """Return whether an agent sleeps, or waits for something of its own process, and did not go on during the window."""
+    thread, task = view.graph.places.thread(agent), view.graph.places.task(agent)
+    if thread is not None:
+        return thread.wait is not None and thread.wait.kind in _RESTS and not view.moves(thread)
+    return task is not None and task.wait is not None and task.wait.kind in _TASK_RESTS and task.moved is not True
+
+
+def _unheld(view: View, process: Process, resource: Resource) -> Iterator[Match]:
+    """Yield the match of a pool all of which is out, although nobody is known to have a part; none if a waiter moved."""
+    waiters = _waiters(process, resource)
+    if any(_moves(view, agent) for agent in waiters):
+        return
+    others = [t for t in process.threads if t.tid not in resource.waiters]
+    at_rest = all(t.wait is not None and t.wait.kind in _RESTS and view.rests(t) for t in others)
+    stacks = [view.graph.places.stack(agent) for agent in waiters]
+    own = [[f for f in stack if not is_library(f) and not f.file.startswith("<")][:2] for stack in stacks]
+    places = {frame: agent for several, agent in zip(own, waiters) for frame in several}
+    yield Match(
+        confidence="likely" if at_rest else "possible",
+        summary=_UNHELD(pool=resource.description, count=len(waiters), at=clauses.at(own_frame(stacks[0]))),
+        evidence=(_NOBODY(limit=resource.limit), *resource.because),
+        culprits=tuple(view.culprit_of(agent, frame) for frame, agent in places.items()),
+        victims=tuple(view.victim_of(agent) for agent in waiters),
+        pid=process.pid,
+    )
+
+
+def _waiters(process: Process, resource: Resource) -> List[Agent]:
+    """Return the agents that wait for a resource."""
+    threads = [Agent(process.pid, tid) for tid in resource.waiters]
+    return threads + [Agent(process.pid, task=task) for task in resource.waiting_tasks]
+
+
+def _kept(view: View, process: Process, resource: Resource, holders: List[Holder], free: List[Agent]) -> Match:
+    """Return the match of a pool whose parts are kept by agents that rest elsewhere."""
+    who = list(dict.fromkeys(free))
+    keeping = [(agent, waker) for agent, waker in holders if agent in who]
+    pool, told = resource.description, (_TASKS if who[0].task is not None else _THREADS)(count=len(who))
+    at = clauses.at(own_frame(view.graph.places.stack(who[0])))
+    facts: List[Said] = [_PARTS(pool=pool, parts=len(holders), holders=_ALL(count=len({a for a, _w in holders})))]
+    facts += [_has_one(view, agent, waker, resource) for agent, waker in holders[:_NAMED]]
+    facts += resource.because
+    behind = _waiters(process, resource)
+    places = {waker.frame: agent for agent, waker in keeping if waker.frame is not None}
+    return Match(
+        confidence="possible",
+        summary=_KEPT(pool=pool, holders=told, count=len(who), at=at),
+        evidence=tuple(facts),
+        culprits=tuple(view.culprit_of(agent, frame) for frame, agent in places.items()),
+        victims=tuple(view.victim_of(agent) for agent in behind if agent not in who),
+        pid=process.pid,
+    )
 
 
 def _in_other_circle(view: View, resource: Resource, holders: List[Holder]) -> bool:
@@ -122,9 +221,7 @@ def _match(view: View, process: Process, resource: Resource, holders: List[Holde
     facts += [_has_one(view, agent, waker, resource) for agent, waker in holders[:_NAMED]]
     facts += [_MORE(count=len(holders) - _NAMED)] if len(holders) > _NAMED else []
     facts += resource.because
-    behind = [Agent(process.pid, tid) for tid in resource.waiters] + [
-        Agent(process.pid, task=t) for t in resource.waiting_tasks
-    ]
+    behind = _waiters(process, resource)
     waiting = [agent for agent in behind if agent not in who]
     if waiting:
         facts.append(_WAITING(count=len(waiting), agents=tuple(waiting[:5])))
@@ -165,4 +262,4 @@ def _wants(view: View, agent: Agent, resource: Resource) -> bool:
     places = view.graph.places
     thread, task = places.thread(agent), places.task(agent)
     wait = thread.wait if thread is not None else task.wait if task is not None else None
-    return wait is not None and wait.resource == resource.id
+    return wait is not None and resource.id in (wait.resource, wait.gate)

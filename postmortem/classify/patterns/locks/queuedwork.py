@@ -7,9 +7,12 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 from ....evidence import Pool, Process, Resource
 from ....waitgraph import Agent, Edge
 from ...facts.view import View
+from ...roots.walk import follow, telling
 
 #: Most agents visited on the way from a worker to the job that it needs.
 _FOLLOWED = 300
+#: Kinds whose threads run the jobs; the threads of a process pool only hand them out and collect what came of them.
+_OF_THREADS = ("ThreadPoolExecutor",)
 
 
 class Link(NamedTuple):
@@ -30,7 +33,8 @@ def stuck_pools(view: View, process: Process) -> List[Tuple[List[Pool], List[Lin
 
     Most groups are a single pool, whose workers wait for its own queue.
     """
-    stuck = [pool for pool in process.pools if pool.threads and all(map(view.graph.stuck, workers(process, pool)))]
+    own = [pool for pool in process.pools if pool.kind in _OF_THREADS and pool.threads]
+    stuck = [pool for pool in own if all(map(view.graph.stuck, workers(process, pool)))]
     links = {pool.id: _links(view, process, pool, stuck) for pool in stuck}
     reached = {pool.id: _reached(pool.id, links) for pool in stuck}
     groups: List[Tuple[List[Pool], List[Link]]] = []
@@ -45,9 +49,63 @@ def stuck_pools(view: View, process: Process) -> List[Tuple[List[Pool], List[Lin
     return groups
 
 
+def queued_behind(view: View, process: Process, pool: Pool) -> List[Tuple[Agent, Edge, Agent]]:
+    """Return for each worker (worker, its wait, an agent that is to end it) where that agent waits for the pool's own queue.
+
+    Empty unless that holds for every worker: the agent waits for a job that only a worker of the pool could run.
+    """
+    own = set(workers(process, pool))
+    found: List[Tuple[Agent, Edge, Agent]] = []
+    for worker in own:
+        edge = telling(view, worker)
+        able = (
+            [one for one in edge.wakers if one not in edge.bystanders and not one.is_process]
+            if edge is not None
+            else []
+        )
+        behind = next((one for one in able if one not in own and _needs_queue(view, one, pool)), None)
+        if edge is None or behind is None or view.graph.is_limited(edge):
+            return []
+        found.append((worker, edge, behind))
+    return sorted(found)
+
+
+def _needs_queue(view: View, agent: Agent, pool: Pool) -> bool:
+    """Return whether an agent waits, directly or through others, for a job that is still queued in a pool."""
+    way = follow(view, agent)
+    several = (*way.edges, *way.cycle, *((way.edge,) if way.edge is not None else ()))
+    resources = (view.graph.places.resource(edge.waiter.pid, edge.resource) for edge in several)
+    return any(resource is not None and _is_queued_in(resource, pool) for resource in resources)
+
+
+def _is_queued_in(resource: Resource, pool: Pool) -> bool:
+    """Return whether a future's job has not begun, and only workers of a pool are known to run it."""
+    runners = {waker.tid for waker in resource.wakers if waker.role == "runner"}
+    queued = resource.kind in ("future", "async-future") and resource.state != "running"
+    return queued and bool(runners) and runners <= set(pool.threads)
+
+
 def workers(process: Process, pool: Pool) -> List[Agent]:
     """Return a pool's worker threads as agents."""
     return [Agent(process.pid, tid) for tid in pool.threads]
+
+
+def collects_itself(view: View, process: Process, pool: Pool) -> Optional[Tuple[Agent, Edge]]:
+    """Return the manager thread of a process pool that waits for a future which it alone completes, and its wait.
+
+    It does so in a callback of another future (``Future.add_done_callback``); None if it does not.
+    """
+    if pool.kind in _OF_THREADS:
+        return None
+    for agent in workers(process, pool):
+        edge = view.graph.blocking(agent) if view.graph.stuck(agent) else None
+        resource = view.graph.places.resource(process.pid, edge.resource) if edge is not None else None
+        if edge is None or resource is None or resource.kind not in ("future", "async-future"):
+            continue
+        runners = {waker.tid for waker in resource.wakers if waker.role == "runner"}
+        if resource.closed is True and runners == {agent.tid}:
+            return agent, edge
+    return None
 
 
 def _reached(start: str, links: Links) -> Set[str]:

@@ -1,5 +1,7 @@
 """Re-entry: a thread waits for a lock that it holds further down its own stack.
 
+``Interruption`` is the same without the re-entry: a finalizer that a thread runs in the middle of other code.
+
 Three causes look alike: the program calls itself (self-deadlock), or a finalizer or weakref callback
 (finalizer-deadlock) or a Python signal handler (signal-handler-deadlock) runs in the middle of the block. The frames
 between acquisition and wait distinguish them: by name or role in Python, or by CPython's own functions in the native
@@ -16,6 +18,9 @@ from ....waitgraph import Agent
 from ...facts import clauses, knowledge
 from ...facts.knowledge import own_frame
 from ...facts.view import View
+
+#: Waits of a thread that the collector's native finalizers wait for.
+_NATIVE_WAITS = ("lock", "mutex", "semaphore", "futex", "condition")
 
 _TAKEN = Template("{thread} acquired {lock} at {frame} ({basis:known})")
 _WANTED_AGAIN = Template("it waits for the same lock{at}")
@@ -52,6 +57,33 @@ class Reentry(NamedTuple):
         return _WANTED_AGAIN(at=clauses.at(own_frame(self.thread.python)))
 
 
+class Interruption(NamedTuple):
+    """A finalizer that a thread runs, and the code that it interrupted."""
+
+    entered: Optional[PythonFrame]  # the finalizer; None: native code, such as a tp_dealloc
+    below: Tuple[PythonFrame, ...]  # the interrupted frames, the innermost first
+    depth: int  # index of the first of them in Thread.python
+    collecting: bool  # the garbage collector runs it
+
+
+def interruption(thread: Thread) -> Optional[Interruption]:
+    """Return the finalizer in which a thread waits; None if it is in none, as far as its stack shows."""
+    seen, entered = 0, None
+    above: Optional[PythonFrame] = None
+    inside = False
+    for frame in thread.stack:
+        if isinstance(frame, PythonFrame):
+            if inside:
+                break
+            above, seen = frame, seen + 1
+            inside, entered = knowledge.is_finalizer(frame), frame
+        elif not inside and (frame.function or "").partition(".")[0] in knowledge.NATIVE_FINALIZER:
+            inside, entered = True, above
+    if not inside and thread.gc and thread.wait is not None and thread.wait.kind in _NATIVE_WAITS:
+        return Interruption(None, thread.python, 0, True)  # the collector, without symbols: no finalizer in Python runs
+    return Interruption(entered, thread.python[seen:], seen, thread.gc is True) if inside else None
+
+
 def reentries(view: View) -> Iterator[Reentry]:
     """Yield each thread that waits for a lock that it holds."""
     for process in view.pythons:
@@ -65,6 +97,46 @@ def reentries(view: View) -> Iterator[Reentry]:
                 via, entered = _via(thread, held.depth)
                 stuck = _is_stuck(view, process, thread, entered if via == "signal" else None)
                 yield Reentry(process, thread, resource, held, via, entered, stuck)
+
+
+class Interrupted(NamedTuple):
+    """A thread that waits, in a signal handler, for a lock whose holder no frame shows, and the code that it interrupted."""
+
+    process: Process
+    thread: Thread
+    resource: Resource
+    handler: PythonFrame
+    below: Tuple[PythonFrame, ...]  # the frames of the interrupted code, most recent call first
+
+
+def interrupted(view: View) -> Iterator[Interrupted]:
+    """Yield each thread whose signal handler waits for a lock that only the interrupted code can hold.
+
+    A signal may arrive when a lock is just acquired or about to be released, where no frame shows its holder. The
+    interrupted code was inside the same function as the wait, or inside the lock's own methods, and no other thread is.
+    """
+    for process in view.pythons:
+        resources = {r.id: r for r in process.resources}
+        for thread in process.threads:
+            resource = resources.get(thread.wait.resource or "") if thread.wait else None
+            if (
+                resource is None
+                or resource.kind not in ("lock", "mutex", "semaphore", "shared-semaphore")
+                or resource.owner_tid not in (None, thread.tid)
+                or (resource.owner_tid is not None and resource.kind != "shared-semaphore")
+            ):
+                continue
+            frames = thread.python
+            at = next((i for i, frame in enumerate(frames) if frame.role == "signal-handler"), None)
+            if at is not None and _is_inside(frames[: at + 1], frames[at + 1 :]) and not resource.owner_gone:
+                yield Interrupted(process, thread, resource, frames[at], frames[at + 1 :])
+
+
+def _is_inside(above: Tuple[PythonFrame, ...], below: Tuple[PythonFrame, ...]) -> bool:
+    """Return whether interrupted code is in a function that waits above it, or in a method that takes or releases a lock."""
+    waiting = {(f.file, f.function) for f in above}
+    taking = bool(below) and below[0].function in ("__enter__", "__exit__", "acquire", "release")
+    return taking or any((f.file, f.function) in waiting for f in below[:4])
 
 
 def _is_stuck(view: View, process: Process, thread: Thread, handler: Optional[PythonFrame]) -> bool:

@@ -26,6 +26,7 @@ from .reentry import Reentry, reentries
 
 PATTERN = Pattern(
     id="self-deadlock",
+    tier="resource",
     title="a thread waits for a lock that it already holds",
     explanation=(
         "A plain Lock is not re-entrant: the second acquire waits for a release, and the only thread that could release "
@@ -36,16 +37,6 @@ PATTERN = Pattern(
         "hold it, or make the lock a threading.RLock."
     ),
     needs=("python",),
-    outranks=(
-        "missed-wakeup",
-        "future-never-resolved",
-        "shutdown-join",
-        "child-wait",
-        "network-wait",
-        "sleeping",
-        "gil-contention",
-        "python-busy-loop",
-    ),
     references=("https://docs.python.org/3/library/threading.html#rlock-objects",),
 )
 

@@ -27,6 +27,7 @@ from ...pattern import Answer, Match, Pattern
 
 PATTERN = Pattern(
     id="shutdown-join",
+    tier="exit",
     title="the interpreter is shutting down, but joins a thread that never ends",
     explanation=(
         "The program's own code has finished. Before the interpreter exits it waits for every thread that is not a daemon "
@@ -37,7 +38,6 @@ PATTERN = Pattern(
         "the executor down; make it a daemon only if it may be cut off at any point."
     ),
     needs=("python",),
-    outranks=("network-wait", "sleeping", "child-wait", "missed-wakeup"),
     references=("https://docs.python.org/3/library/threading.html#thread-objects",),
 )
 

@@ -19,6 +19,7 @@ from typing import Iterator, List, Optional
 
 from ....evidence import Collections, Process, PythonFrame, Thread
 from ....findings import Slot, Template
+from ....waitgraph import Agent
 from ...facts.clauses import named
 from ...facts.knowledge import own_frame
 from ...facts.view import View
@@ -26,6 +27,7 @@ from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
     id="gc-storm",
+    tier="specific",
     title="the cyclic garbage collector runs again and again",
     explanation=(
         "The cyclic garbage collector goes through all containers of the program (lists, dicts, objects) to find those that "
@@ -37,8 +39,6 @@ PATTERN = Pattern(
         "start-up keeps permanent objects out of all later collections."
     ),
     needs=("window",),
-    outranks=("python-busy-loop", "gil-contention", "gil-held-by-native", "sleeping", "network-wait", "child-wait",
-              "traceback-cycle-leak", "event-loop-starvation", "blocking-call-in-coroutine", "shutdown-join"),
     references=("https://docs.python.org/3/library/gc.html",),
 )  # fmt: skip
 
@@ -61,6 +61,7 @@ _SETS_OFF = Template("{thread} triggers it at {place}{how}")
 _BY_CALL = Template(", with gc.collect()")
 _NO_WINDOW = Template("an observation window: how much of the time the collector is at work")
 _SELDOM = Template("the garbage collector of process {pid} was at work in {share:.0%} of the observations")
+_STANDS = Template("the one collection that {thread} runs stands still: a finalizer in it waits for something")
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -78,7 +79,19 @@ def match(view: View) -> Iterator[Answer]:
             if main.collecting:
                 yield No(_SELDOM(pid=process.pid, share=seen.share))
             continue
+        stands = next((t for t in process.threads if t.gc and _stands(view, process, t)), None)
+        if stands is not None:
+            yield No(_STANDS(thread=named(stands)))
+            continue
         yield _match(view, process, seen, seen.share)
+
+
+def _stands(view: View, process: Process, thread: Thread) -> bool:
+    """Return whether a thread waits within its collection instead of collecting."""
+    if view.graph.stuck(Agent(process.pid, thread.tid)) is not None:
+        return True
+    share = view.cpu_share(thread)
+    return thread.wait is not None and thread.wait.endless is True and share is not None and share < MIN_SHARE
 
 
 def _match(view: View, process: Process, seen: Collections, share: float) -> Match:

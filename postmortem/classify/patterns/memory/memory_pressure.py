@@ -26,6 +26,7 @@ from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
     id="memory-pressure",
+    tier="outside",
     title="too little memory: pages are evicted and read again",
     explanation=(
         "When memory runs short, the kernel evicts pages that it can read again from the disk: pages of files, of the program's "
@@ -37,11 +38,6 @@ PATTERN = Pattern(
         "workers, smaller batches, data read in order and once."
     ),
     needs=("window",),
-    outranks=(
-        "disk-wait", "python-busy-loop", "gil-contention", "gil-held-by-native", "gc-storm", "slow-import", "child-wait",
-        "sleeping", "network-wait", "lock-contention", "event-loop-starvation", "blocking-call-in-coroutine", "missed-wakeup",
-        "shutdown-join", "pool-exhausted", "unbounded-queue",
-    ),
     references=(
         "https://docs.kernel.org/admin-guide/cgroup-v2.html#memory",
         "https://docs.kernel.org/accounting/psi.html",

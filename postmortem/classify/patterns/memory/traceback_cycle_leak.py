@@ -26,6 +26,7 @@ from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
     id="traceback-cycle-leak",
+    tier="resource",
     title="exceptions are kept alive, with their frames and variables",
     explanation=(
         "An exception remembers its traceback: every function that it came through, with all variables as they were. As long "
@@ -37,8 +38,6 @@ PATTERN = Pattern(
         "before the function ends."
     ),
     needs=("python",),
-    outranks=("sleeping", "network-wait", "child-wait", "python-busy-loop", "missed-wakeup", "unbounded-queue",
-              "shutdown-join", "stdin-wait"),
     references=(
         "https://docs.python.org/3/reference/datamodel.html#traceback-objects",
         "https://docs.python.org/3/library/traceback.html#traceback.clear_frames",

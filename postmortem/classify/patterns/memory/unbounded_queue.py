@@ -25,6 +25,7 @@ from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
     id="unbounded-queue",
+    tier="resource",
     title="an unbounded queue grows faster than its consumer empties it",
     explanation=(
         "Items are put into this queue faster than they are taken out, and nothing stops that, because the queue has no "
@@ -35,8 +36,6 @@ PATTERN = Pattern(
         "there is room, and the producer goes no faster than the consumer. More consumers help only if they keep up."
     ),
     needs=("python",),
-    outranks=("python-busy-loop", "sleeping", "network-wait", "child-wait", "shutdown-join", "gil-contention",
-              "busy-event-loop", "lock-contention"),
     references=(
         "https://docs.python.org/3/library/queue.html#queue.Queue",
         "https://docs.python.org/3/library/asyncio-queue.html#asyncio.Queue",
@@ -52,6 +51,8 @@ _BARE = ("collections.deque", "list")
 _SUMMARY = Template(
     "the {kind} {name} is unbounded and grows faster than it is emptied: {items:,} items, {rate:,.0f} more each second{put}"
 )
+_LONG = Template("the {kind} {name} is unbounded and holds {items:,} items{put}")
+_NOT_SEEN = Template("one moment only: an observation window would show whether it grows")
 _PUT = Template(", added at {frames}")
 _HOLDS = Template("{name} ({kind}) holds {items:,} items and has no maximum size")
 _GREW = Template("it grew by {growth:,} in {seconds:.1f} s, {rate:,.0f} a second{fewest}")
@@ -76,7 +77,9 @@ def match(view: View) -> Iterator[Answer]:
             if backlog.limit or backlog.items < MANY or not _is_queue(backlog):
                 continue
             if backlog.growth is None or not backlog.seconds:
-                if backlog.items >= HUGE:
+                if backlog.items >= HUGE and backlog.filled_at and backlog.emptied_at and not _alone(backlog):
+                    found.append(backlog)
+                elif backlog.items >= HUGE:
                     yield CannotTell((_NO_WINDOW(name=backlog.name, items=backlog.items),))
                 continue
             if backlog.growth < max(MIN_GROWTH * backlog.seconds, GROWTH_SHARE * backlog.items):
@@ -84,7 +87,7 @@ def match(view: View) -> Iterator[Answer]:
                 continue
             found.append(backlog)
         if found:
-            yield _match(view, process, max(found, key=lambda one: one.growth or 0), found)
+            yield _match(view, process, max(found, key=lambda one: (one.growth or 0, one.items)), found)
 
 
 def _is_queue(backlog: Backlog) -> bool:
@@ -111,7 +114,7 @@ def _match(view: View, process: Process, backlog: Backlog, several: List[Backlog
     fewest = _FEWEST(least=backlog.least) if backlog.least else None
     facts = [
         _HOLDS(name=backlog.name, kind=backlog.kind, items=backlog.items),
-        _GREW(growth=backlog.growth, seconds=seconds, rate=rate, fewest=fewest),
+        _GREW(growth=backlog.growth, seconds=seconds, rate=rate, fewest=fewest) if seconds else _NOT_SEEN(),
     ]
     facts += [_PUT_INTO(frames=putting)] if putting else []
     facts += [_TAKEN_FROM(frames=taking)] if taking else [_NOT_TAKEN_FROM()]
@@ -126,13 +129,13 @@ def _match(view: View, process: Process, backlog: Backlog, several: List[Backlog
     filled_here = any(not is_library(f) for f in backlog.filled_at)
     places += [consumer] if consumer is not None and not filled_here else []
     return Match(
-        confidence="possible" if alone else "likely",
-        summary=_SUMMARY(
+        confidence="possible" if alone or not seconds else "likely",
+        summary=(_SUMMARY if seconds else _LONG)(
             kind=backlog.kind.rsplit(".", 1)[-1],
             name=backlog.name,
             items=backlog.items,
-            rate=rate,
             put=_PUT(frames=putting) if putting else None,
+            **({"rate": rate} if seconds else {}),
         ),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, frame) for frame in places or _frames(backlog)),

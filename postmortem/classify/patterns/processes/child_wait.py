@@ -17,14 +17,17 @@ from typing import Iterator, List, Optional
 from ....evidence import Process, PythonFrame, Thread
 from ....findings import Template, Text
 from ....findings.found import Said
-from ....waitgraph import program
+from ....waitgraph import Agent, program
 from ...facts import clauses
 from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import ANYTHING, Answer, Match, No, Pattern
+from ...roots.roots import frame_of, kind_of
+from ...roots.walk import follow
 
 PATTERN = Pattern(
     id="child-wait",
+    tier="symptom",
     title="waits for a child process",
     explanation="The program waits for a process that it started, and that process has not ended.",
     remedy="Look at what the child does, and give the wait a timeout (subprocess.run(timeout=…), Popen.wait(timeout)).",
@@ -48,7 +51,7 @@ _ITS_CHILD = Template("its child {which}")
 _A_CHILD = Template("a child")
 _PROGRAM = Template("{name} ({pid})")
 _TIMEOUT = Template("{thread} waits for a child with a timeout")
-_CANNOT_WRITE = Template("child {pid} cannot write its output: see pipe-deadlock")
+_CANNOT_WRITE = Template("child {pid} waits to write its output: what holds it up is whatever does not read that")
 _HAS_ENDED = Template("child {pid} has ended: the wait is for another process that keeps its output open")
 
 
@@ -107,11 +110,12 @@ def _match(
         facts.append(_DOES(child=name, what=_doing(child), used=_USED(cpu=cpu) if cpu is not None else None))
     elif view.evidence.trigger.kind == "core":
         facts.append(_ONE_PROCESS())
+    deeper = child is not None and not working and _leads_into(view, Agent(process.pid, thread.tid), child)
     supervises = thread.wait is not None and thread.wait.pid is None and thread.wait.syscall in _ANY_CHILD
     if supervises:
         facts.append(_SUPERVISES())
     yield Match(
-        confidence="likely" if frame is not None and not (working or supervises) else "possible",
+        confidence="likely" if frame is not None and not (working or supervises or deeper) else "possible",
         summary=_SUMMARY(thread=who, program=_program(process), at=at, child=name),
         evidence=tuple(facts),
         culprits=(view.culprit(process, frame, thread, task),) if frame else (),
@@ -119,6 +123,12 @@ def _match(
         because_of=ANYTHING,  # any that the child has
         cause_pid=child.pid if child else -1,
     )
+
+
+def _leads_into(view: View, agent: Agent, child: Process) -> bool:
+    """Return whether the root of a wait is a line of the child's program, in a wait whose kind is known."""
+    way = follow(view, agent)
+    return way.end.pid == child.pid and frame_of(view, way.end) is not None and kind_of(view, way) != "unknown"
 
 
 #: Seconds. A child that began just before the window is one of many; a Python child with a shorter sleep paces itself.

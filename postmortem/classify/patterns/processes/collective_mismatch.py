@@ -27,6 +27,7 @@ from .ranks import Rank, jobs_of, rank_of, stays
 
 PATTERN = Pattern(
     id="collective-mismatch",
+    tier="specific",
     title="ranks of one job wait in different collective operations",
     explanation=(
         "A collective operation (barrier, all-reduce, broadcast …) ends only when every process of the job, every rank, has "
@@ -36,9 +37,6 @@ PATTERN = Pattern(
         "Compare the lines below: somewhere before them the ranks took different branches. Let conditions depend on values "
         "that all ranks share (broadcast the decision), and make loops equally long on every rank."
     ),
-    outranks=("child-wait", "network-wait", "pipe-deadlock", "sleeping", "missed-wakeup", "gil-held-by-native",
-              "pipe-never-closed", "python-busy-loop", "semaphore-orphan", "shutdown-join", "mp-worker-died",
-              "lock-contention"),
     references=("https://pytorch.org/docs/stable/distributed.html", "https://mpi4py.readthedocs.io/en/stable/tutorial.html"),
 )  # fmt: skip
 

@@ -26,6 +26,7 @@ from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
     id="fork-inherited-lock",
+    tier="specific",
     title="a forked process waits for a lock whose holder was not forked",
     explanation=(
         "The process was forked while another thread of its parent held this lock. The child has a copy of the locked lock, "
@@ -37,10 +38,6 @@ PATTERN = Pattern(
         "os.register_at_fork(after_in_child=…)."
     ),
     needs=("python", "cores"),
-    outranks=(
-        "child-wait", "orphaned-lock", "lock-order-deadlock", "self-deadlock", "missed-wakeup", "shutdown-join",
-        "network-wait", "sleeping", "mp-worker-died",
-    ),
     references=(
         "https://docs.python.org/3/library/os.html#os.fork",
         "https://docs.python.org/3/library/multiprocessing.html#contexts-and-start-methods",
@@ -78,6 +75,8 @@ def match(view: View) -> Iterator[Answer]:
         for thread in process.threads:
             resource = resources.get(thread.wait.resource or "") if thread.wait is not None else None
             waker = _before_fork(resource) if process.forked else None
+            if waker is not None and waker.tid is None and not thread.is_main:
+                waker = None  # a thread that began after the fork may have made the lock
             held = _below_fork(view, process, thread, resource)
             found = found or waker is not None or held is not None
             if resource is not None and waker is not None:

@@ -18,19 +18,19 @@ from typing import Iterator, List
 from ....evidence import Process
 from ....findings import Template
 from ...facts import clauses
-from ...facts.suspended import VICTIMS, awaited, below, callers, outermost, stands_at, victims, waiting, waiting_lines
+from ...facts.suspended import awaited, below, callers, outermost, stands_at, victims, waiting, waiting_lines
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
     id="frozen",
+    tier="outside",
     title="the control group of a process is frozen",
     explanation=(
         "Linux keeps processes together in control groups, those of a container for instance. A group can be frozen: then "
         "none of its processes runs a single instruction until the group is thawed. Their code has no part in this."
     ),
     remedy="Thaw the group (docker unpause, systemctl thaw), and find out what froze it: a pause, a snapshot, a checkpoint.",
-    outranks=("stopped", "throttled", "disk-wait", "dns-wait", "memory-pressure", *VICTIMS),
     references=(
         "https://docs.kernel.org/admin-guide/cgroup-v2.html#core-interface-files",
         "https://docs.kernel.org/admin-guide/cgroup-v1/freezer-subsystem.html",
@@ -41,7 +41,7 @@ PATTERN = Pattern(
 _RAN = 0.001
 
 _SUMMARY = Template("{process} is frozen, with its whole control group {group}")
-_NOT_FROZEN = Template("their control group (a container, a systemd unit) is not frozen")
+_NOT_FROZEN = Template("no control group (of a container or a systemd unit) that these processes are in is frozen")
 _KERNEL_SAYS = Template("at the end of the window the kernel reported that the control group {group} is frozen")
 _RAN_BEFORE = Template("{process} still ran during the window: it was frozen in the course of it")
 _DID_NOT_RUN = Template("{process} did not run at all in {window:.1f} s")

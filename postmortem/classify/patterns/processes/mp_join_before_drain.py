@@ -25,6 +25,8 @@ from ...pattern import Answer, Match, Pattern
 
 PATTERN = Pattern(
     id="mp-join-before-drain",
+    tier="specific",
+    passing=True,
     title="a process is joined before its queue is emptied",
     explanation=(
         "The child has put more into the queue than its pipe can hold, and does not end before all of it is written. The "
@@ -35,7 +37,6 @@ PATTERN = Pattern(
         "not wanted, call cancel_join_thread() on the queue in the child."
     ),
     needs=("python", "cores"),
-    outranks=("pipe-deadlock", "child-wait", "shutdown-join", "missed-wakeup", "network-wait", "sleeping"),
     references=(
         "https://docs.python.org/3/library/multiprocessing.html#pipes-and-queues",
         "https://docs.python.org/3/library/multiprocessing.html#programming-guidelines",

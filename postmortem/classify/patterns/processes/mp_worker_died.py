@@ -1,12 +1,14 @@
 """A pool or a queue waits for the work of a worker process that has died.
 
 **What it looks like.** A thread waits for `AsyncResult.get()`, `Pool.map` or the like; every worker of the pool is idle; one of
-them is younger than the others. Or it waits in `JoinableQueue.join`, and no other process has that queue any more.
+them is younger than the others, or has a higher number. Or it waits in `JoinableQueue.join`, and no other process has that
+queue any more. Or a `ProcessPoolExecutor` has seen that a worker ended and gives up, but joins a thread that still writes to
+the workers' pipe. In a core of the parent alone, the numbers of the workers tell that others ended before them.
 
 **Easily mistaken for** a long task, where a worker is at work; `semaphore-orphan`, where the dead worker also held a lock.
 
 **Why it hangs.** When a worker of `multiprocessing.Pool` dies, the pool starts another one in its place, but does not restart
-the job of the dead one: its result never arrives.
+the job of the dead one: its result never arrives. The same follows if one of the pool's own threads ends by an exception.
 
 **Remedy.** Use `concurrent.futures.ProcessPoolExecutor`, which raises BrokenProcessPool; give `get` a timeout; look for what
 killed the worker: the OOM killer, a fault in native code, `os._exit`.
@@ -17,16 +19,18 @@ from __future__ import annotations
 from typing import Iterator, List, Optional, Tuple
 
 from ....evidence import Pool, Process, Resource, Thread
-from ....findings import Confidence, Slot, Template
+from ....findings import Confidence, Culprit, Slot, Template
 from ....waitgraph import Agent
 from ...facts import clauses
-from ...facts.knowledge import multiprocessing, own_frame
+from ...facts.ended import ended_children, told
+from ...facts.knowledge import FEEDS, in_table, multiprocessing, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from .poolwork import lost_lock, replaced
 
 PATTERN = Pattern(
     id="mp-worker-died",
+    tier="resource",
     title="waits for the work of a worker process that has died",
     explanation=(
         "A worker process of the pool ended in the middle of a job. multiprocessing.Pool starts another worker, but does "
@@ -38,14 +42,14 @@ PATTERN = Pattern(
         "least returns."
     ),
     needs=("python", "cores"),
-    outranks=("missed-wakeup", "child-wait", "network-wait", "sleeping", "shutdown-join"),
     references=(
         "https://docs.python.org/3/library/concurrent.futures.html#concurrent.futures.process.BrokenProcessPool",
         "https://github.com/python/cpython/issues/66587",
     ),
 )
 
-_POOL = "multiprocessing.Pool"
+_POOL, _EXECUTOR = "multiprocessing.Pool", "ProcessPoolExecutor"
+_TASKS, _GIVES_UP = "_handle_tasks", "terminate_broken"
 _FILE, _QUEUES = multiprocessing("pool"), multiprocessing("queues")
 
 _SUMMARY = Template("{thread} waits{at} for {what}, but every worker is idle: the one that had the job {died}")
@@ -66,12 +70,39 @@ _ENDED = Template("process {pids: and process } ended")
 _NOBODY = Template("no other process has the queue any more")
 
 
+_BREAKS = Template(
+    "{pool} has seen that a worker ended, and its manager, {manager}, waits{what:+ for @} while it gives up all jobs; "
+    "{waiter} waits for it{at}"
+)
+_BROKEN = Template("{manager} is in terminate_broken: it has seen that a worker ended before its job was done")
+_STILL_WRITES = Template("{feeder} still writes a job to the workers' pipe, which no worker reads any more")
+_UPGRADE = Template(
+    "Find out what ended the worker (the kernel's log for the OOM killer; a fault in native code; os._exit in the job). Python "
+    "3.11.5 and 3.12 no longer hang here but raise BrokenProcessPool; before, hand over names of files instead of large data."
+)
+_UNREAD = Template("the workers themselves were not read, so whether one of them still works on it is not known")
+_ALL_SENT = Template("no job is left in the pool's queue: {thread} waits for the next one")
+_MORE_THAN = Template(
+    "its workers have higher numbers than its first ones: {count:n worker} {count:v was|were} started in place of others"
+)
+_HELPER = Template(
+    "{pool} has lost {helpers: and }, a thread of its own that has ended: no exception should end it while the pool is in use"
+)
+_HELPER_SUMMARY = Template("{thread} waits{at} for {what}, but the pool's thread in {helpers: and } has ended")
+_MISSING = Template(
+    "{thread} waits{at} for {what}; {count:n worker} of the pool {count:v has|have} been replaced, and the job of one that "
+    "ended is lost"
+)
+
+
 def match(view: View) -> Iterator[Answer]:
     """Yield answers for pools with missing results, and for threads in JoinableQueue.join."""
     for process in view.pythons:
         for pool in process.pools:
             if pool.kind == _POOL and pool.pending:
                 yield from _pool(view, process, pool)
+            elif pool.kind == _EXECUTOR and pool.broken:
+                yield from _breaking(view, process, pool)
         for thread in process.threads:
             if any(f.function == "join" and f.file.endswith(_QUEUES) for f in thread.python[:5]):
                 yield from _queue(view, process, thread)
@@ -85,11 +116,11 @@ def _queue(view: View, process: Process, thread: Thread) -> Iterator[Match]:
     if stuck is None or frame is None or wanted is None or any(w.pid != process.pid for w in wanted.wakers):
         return  # other processes have the queue, and have findings of their own
     ended = [p.pid for p in view.children(process) if p.state in ("Z", "X")]
-    told = _ENDED(pids=tuple(ended[:3])) if ended else _NOBODY()
+    how = _ENDED(pids=tuple(ended[:3])) if ended else _NOBODY()
     yield Match(
         confidence=stuck,
-        summary=_QUEUE(thread=clauses.named(thread), frame=frame, told=told),
-        evidence=(*view.graph.reasons(agent), told),
+        summary=_QUEUE(thread=clauses.named(thread), frame=frame, told=how),
+        evidence=(*view.graph.reasons(agent), how),
         culprits=(view.culprit(process, frame, thread),),
         pid=process.pid,
     )
@@ -98,6 +129,15 @@ def _queue(view: View, process: Process, thread: Thread) -> Iterator[Match]:
 def _pool(view: View, process: Process, pool: Pool) -> Iterator[Answer]:
     waiters: List[Tuple[Thread, Optional[Resource]]] = [(t, None) for t in process.threads if _joins(pool, t)]
     waiters += [(t, r) for t in process.threads for r in [_awaits(process, pool, t)] if r is not None]
+    if pool.helpers_ended and waiters:
+        yield _without_helper(view, process, pool, waiters)
+        return
+    unread = [pid for pid in pool.processes if pid not in view.by_pid]
+    if unread and pool.replaced and waiters:
+        answer = _unread(view, process, pool, waiters)
+        if answer is not None:
+            yield answer
+            return
     busy = [pid for pid in pool.processes if pid not in pool.idle]
     if busy or not pool.processes:
         yield No(_AT_WORK(pool=pool.description, results=pool.pending or 0, workers=len(busy)))
@@ -108,6 +148,97 @@ def _pool(view: View, process: Process, pool: Pool) -> Iterator[Answer]:
     waiters = waiters or list(_polls(view, process, pool))
     if waiters:
         yield _match(view, process, pool, waiters)
+
+
+def _at(view: View, process: Process, waiters: List[Tuple[Thread, Optional[Resource]]]) -> Tuple[Culprit, ...]:
+    """Return the program's lines that wait."""
+    places = [(t, f) for t, _r in waiters for f in [own_frame(t.python)] if f is not None]
+    return tuple(dict.fromkeys(view.culprit(process, f, t) for t, f in places))
+
+
+def _without_helper(
+    view: View, process: Process, pool: Pool, waiters: List[Tuple[Thread, Optional[Resource]]]
+) -> Match:
+    """Return the match of a pool one of whose own threads has ended."""
+    thread, result = waiters[0]
+    what: Slot = result.description if result is not None else _POOLS_END(pool=pool.description)
+    endless = all(t.wait is not None and t.wait.endless is not False for t, _r in waiters)
+    return Match(
+        confidence="likely" if endless else "possible",
+        summary=_HELPER_SUMMARY(
+            thread=clauses.named(thread), at=clauses.at(own_frame(thread.python)), what=what, helpers=pool.helpers_ended
+        ),
+        evidence=(_HELPER(pool=pool.description, helpers=pool.helpers_ended),),
+        culprits=_at(view, process, waiters),
+        victims=tuple(view.victim(process, t) for t, _r in waiters),
+        pid=process.pid,
+    )
+
+
+def _unread(
+    view: View, process: Process, pool: Pool, waiters: List[Tuple[Thread, Optional[Resource]]]
+) -> Optional[Match]:
+    """Return the match of a pool whose workers were not read, as in a core of the parent alone; None without a reason.
+
+    All jobs have been handed out, and workers were started in place of others.
+    """
+    tasks = next(
+        (t for t in process.threads if t.tid in pool.threads and t.python and t.python[0].function == _TASKS), None
+    )
+    endless = all(t.wait is not None and t.wait.endless is not False for t, _r in waiters)
+    if tasks is None or not endless:
+        return None
+    thread, result = waiters[0]
+    what: Slot = result.description if result is not None else _POOLS_END(pool=pool.description)
+    return Match(
+        confidence="likely",
+        summary=_MISSING(
+            thread=clauses.named(thread), at=clauses.at(own_frame(thread.python)), what=what, count=pool.replaced or 0
+        ),
+        evidence=(
+            _MORE_THAN(count=pool.replaced or 0),
+            _ALL_SENT(thread=clauses.named(tasks)),
+            *told(view, ended_children(view, process)),
+            _UNREAD(),
+        ),
+        culprits=_at(view, process, waiters),
+        victims=tuple(view.victim(process, t) for t, _r in waiters),
+        pid=process.pid,
+    )
+
+
+def _breaking(view: View, process: Process, pool: Pool) -> Iterator[Match]:
+    """Yield the match of an executor that gives up because a worker ended, and does not come to an end of it."""
+    managers = (view.thread(process, tid) for tid in pool.threads)
+    manager = next((t for t in managers if t is not None and any(f.function == _GIVES_UP for f in t.python)), None)
+    if manager is None or manager.wait is None or manager.wait.endless is False or view.moves(manager):
+        return
+    agent = Agent(process.pid, manager.tid)
+    waiting = [t for t in view.waits_on(process, manager.tid) if own_frame(t.python) is not None]
+    feeder = view.thread(process, manager.joins)
+    writes = feeder is not None and any(in_table(f, FEEDS) for f in feeder.python)
+    edge = next(iter(view.edges(process, manager)), None)
+    shown = waiting[0] if waiting else manager
+    frame = own_frame(shown.python)
+    yield Match(
+        confidence="proven" if view.graph.stuck(agent) == "proven" else "likely" if waiting else "possible",
+        summary=_BREAKS(
+            pool=pool.description,
+            manager=clauses.named(manager),
+            what=edge.what if edge is not None else None,
+            waiter=clauses.named(shown),
+            at=clauses.at(frame),
+        ),
+        evidence=(
+            _BROKEN(manager=clauses.named(manager)),
+            *told(view, ended_children(view, process)),
+            *((_STILL_WRITES(feeder=clauses.named(feeder)),) if feeder is not None and writes else ()),
+        ),
+        culprits=tuple(dict.fromkeys(view.culprit(process, f, t) for t in waiting for f in [own_frame(t.python)] if f)),
+        victims=tuple(view.victim(process, t) for t in waiting),
+        remedy=_UPGRADE() if writes else None,
+        pid=process.pid,
+    )
 
 
 def _awaits(process: Process, pool: Pool, thread: Thread) -> Optional[Resource]:
@@ -155,6 +286,7 @@ def _match(view: View, process: Process, pool: Pool, waiters: List[Tuple[Thread,
             *(does(thread=clauses.named(t), what=r.description if r is not None else what) for t, r in waiters[:3]),
             _TO_COME(count=pool.pending or 0, pool=pool.description, workers=len(pool.processes)),
             *replaced(view, pool),
+            *told(view, ended_children(view, process)),
             *proof,
         ),
         culprits=tuple(dict.fromkeys(view.culprit(process, f, t) for t, f in places)),

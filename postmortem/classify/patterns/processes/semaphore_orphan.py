@@ -28,6 +28,7 @@ from ...pattern import Answer, Match, No, Pattern
 
 PATTERN = Pattern(
     id="semaphore-orphan",
+    tier="specific",
     title="a lock shared by processes is held by a process that has ended",
     explanation=(
         "The lock is a semaphore in memory that several processes share. The process that acquired it has ended without "
@@ -39,8 +40,6 @@ PATTERN = Pattern(
         "that, use a file lock (fcntl.lockf), which the kernel releases when a process ends."
     ),
     needs=("python", "cores"),
-    outranks=("child-wait", "missed-wakeup", "mp-worker-died", "shutdown-join", "network-wait", "sleeping",
-              "pipe-never-closed"),
     references=(
         "https://docs.python.org/3/library/multiprocessing.html#multiprocessing.Process.terminate",
         "https://docs.python.org/3/library/multiprocessing.html#synchronization-primitives",

@@ -23,7 +23,6 @@ from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.alike import PROCESSES_ARE, Alike, told_once
 from ...facts.suspended import (
-    VICTIMS,
     Looks,
     awaited,
     below,
@@ -42,6 +41,7 @@ from .stoppers import TERMINAL, sends, signal_told, stoppers
 
 PATTERN = Pattern(
     id="stopped",
+    tier="outside",
     title="a process is stopped by a signal, a terminal or a tracer",
     explanation=(
         "A process can be stopped from outside: by the signals SIGSTOP and SIGTSTP (Ctrl-Z), by its terminal when a "
@@ -52,7 +52,6 @@ PATTERN = Pattern(
         "Continue it with kill -CONT PID, and find out what stops it. Under a debugger or strace: continue it, or detach. "
         "To slow a process down without stopping it, use a lower priority (nice) or a CPU quota."
     ),
-    outranks=VICTIMS,
     references=(
         "https://man7.org/linux/man-pages/man7/signal.7.html",
         "https://man7.org/linux/man-pages/man2/ptrace.2.html",

@@ -25,6 +25,7 @@ from ...pattern import Answer, CannotTell, Match, No, Pattern
 
 PATTERN = Pattern(
     id="throttled",
+    tier="outside",
     title="the CPU quota of its control group is used up",
     explanation=(
         "A container or a service may be given a share of the CPUs: so many milliseconds in each period, usually of 100 ms. "
@@ -36,11 +37,6 @@ PATTERN = Pattern(
         "the quota has CPUs, not as many as the machine has."
     ),
     needs=("window",),
-    outranks=(
-        "python-busy-loop", "gil-contention", "gil-held-by-native", "slow-import", "lock-contention", "child-wait", "sleeping",
-        "network-wait", "event-loop-starvation", "blocking-call-in-coroutine", "unbounded-queue", "missed-wakeup",
-        "shutdown-join", "pool-exhausted",
-    ),
     references=(
         "https://docs.kernel.org/scheduler/sched-bwc.html",
         "https://docs.kernel.org/admin-guide/cgroup-v2.html#cpu",

@@ -1,0 +1,211 @@
+"""A database makes the program wait for a lock that another session holds.
+
+**What it looks like.** A thread or task waits for the answer of a database; the server's process for its session says so in
+its own title (PostgreSQL: `SELECT waiting`). Or a call of `sqlite3` sleeps and tries again, because another connection has
+the database locked. Other sessions are idle in the middle of a transaction.
+
+**Easily mistaken for** `network-wait`: the connection is fine, and the server is not slow; `pool-exhausted`, where no connection
+is left.
+
+**Why it hangs.** A transaction keeps its locks until it commits or rolls back. One that is left open (an exception, a session
+that is never closed, a pause inside of it) blocks everyone who wants the same rows or table, for as long as it stays open.
+
+**Remedy.** Commit or roll back on every way out (`with session.begin():`, `with connection:`), never wait for anything else in
+the middle of a transaction, and set lock_timeout, statement_timeout and idle_in_transaction_session_timeout.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from ....evidence import Process, PythonFrame, Resource, Thread
+from ....findings import Template
+from ....findings.found import Said
+from ....waitgraph import Agent
+from ...facts import clauses
+from ...facts.knowledge import own_frame
+from ...facts.view import View
+from ...pattern import Answer, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="database-lock-wait",
+    tier="resource",
+    title="a database makes the program wait for a lock that another session holds",
+    explanation=(
+        "The statement wants a row, table or file that another transaction has locked, and that transaction is still open. The "
+        "database answers only when it ends, and no limit is set on how long that may take."
+    ),
+    remedy=(
+        "End the transaction that holds the lock: commit or roll back on every way out of the code that opened it. Set "
+        "lock_timeout or statement_timeout for the waiting session, and idle_in_transaction_session_timeout for all."
+    ),
+    references=(
+        "https://www.postgresql.org/docs/current/explicit-locking.html",
+        "https://www.postgresql.org/docs/current/runtime-config-client.html",
+        "https://www.sqlite.org/lockingv3.html",
+    ),
+)
+
+#: PostgreSQL's title of a session: "postgres: USER DATABASE HOST(PORT) COMMAND waiting" (src/backend/utils/misc/ps_status.c and
+#: commands in src/backend/tcop/postgres.c, 9.6 to 17).
+_SESSION = re.compile(r"^postgres: (?:[^:]+: )?(?P<user>\S+) (?P<database>\S+) (?P<client>\S+) (?P<doing>.*?)\s*$")
+_WAITING, _OPEN = " waiting", "idle in transaction"
+_SHOWN = 6
+#: Least part of the window for which a call lasts that only waits.
+_WHOLE = 0.9
+
+_SUMMARY = Template("{agent} waits{at} for {session}, which waits for a lock{holders}")
+_HOLDERS = Template("; {count:n other session} of the database {count:v is|are} idle in a transaction")
+_SESSION_OF = Template("the session of {user} in database {database} ({doing})")
+_TITLE = Template("the server's process {pid} says: {title}")
+_IDLE = Template("session {pid} of {user} is idle in a transaction{client}")
+_OURS = Template(", opened by {process}")
+_RETRIES = Template(
+    "{thread} is in {call}{at}, which sleeps and tries again: another connection has the database locked"
+)
+_BRIEF = Template("{thread} gets the database within the window: its call of sqlite3 is another one than before")
+_SLEEPS = Template("{thread} sleeps in {call} of {function}")
+_EMBEDDED_REMEDY = Template(
+    "Commit or roll back on every way out of the code that began the other transaction (`with connection:` does both), and "
+    "close the cursors of unfinished queries. A `timeout` of a few seconds in sqlite3.connect() turns the wait into an error."
+)
+_FILE = Template("what it asks for is the {lock}")
+_OTHER = Template("{holder} has that lock: a transaction there is open")
+_OWN = Template("process {pid} itself has that lock: another connection of its own has a transaction open")
+
+
+class _Session(NamedTuple):
+    """A session of a PostgreSQL server, by the title of its process."""
+
+    pid: int
+    title: str
+    user: str
+    database: str
+    doing: str
+
+
+def match(view: View) -> Iterator[Answer]:
+    """Yield a match for each place that waits for a session which itself waits for a lock, and for sqlite's busy handler."""
+    sessions = _sessions(view)
+    for process in view.pythons:
+        yield from _served(view, process, sessions)
+        for thread in process.threads:
+            if _retries(thread):
+                lasts = _lasts(view, thread)
+                yield (
+                    _embedded(view, process, thread, lasts)
+                    if lasts is not False
+                    else No(_BRIEF(thread=clauses.named(thread)))
+                )
+
+
+def _sessions(view: View) -> Dict[int, _Session]:
+    """Return the sessions of PostgreSQL servers on this machine, by PID: captured ones, and the peers of captured ones."""
+    titles = {p.pid: p.argv[0] for p in view.processes if p.argv}
+    for process in view.pythons:
+        for resource in process.resources:
+            titles.update({end.pid: end.program for end in resource.ends if end.program and end.pid not in titles})
+    found: Dict[int, _Session] = {}
+    for pid, title in titles.items():
+        known = _SESSION.match(title)
+        if known is not None:
+            found[pid] = _Session(pid, title.strip(), known["user"], known["database"], known["doing"])
+    return found
+
+
+def _served(view: View, process: Process, sessions: Dict[int, _Session]) -> Iterator[Match]:
+    """Yield a match for each waiting line of a process whose session waits for a lock."""
+    found: Dict[Tuple[Optional[PythonFrame], int], List[Agent]] = {}
+    for agent, resource in _on_sockets(process):
+        session = next((sessions[end.pid] for end in resource.ends if end.pid in sessions), None)
+        if session is not None and session.doing.endswith(_WAITING):
+            found.setdefault((own_frame(view.graph.places.stack(agent)), session.pid), []).append(agent)
+    for (frame, pid), agents in found.items():
+        yield _match(view, process, sessions[pid], sessions, frame, agents)
+
+
+def _on_sockets(process: Process) -> Iterator[Tuple[Agent, Resource]]:
+    """Yield the threads and tasks that wait for a socket, whether or not they wake in between."""
+    resources = {r.id: r for r in process.resources if r.kind in ("socket", "descriptors")}
+    for thread in process.threads:
+        wanted = resources.get(thread.wait.resource or "") if thread.wait is not None else None
+        if wanted is not None:
+            yield Agent(process.pid, thread.tid), wanted
+    for task in process.tasks:
+        ident = (task.wait.resource if task.wait is not None else None) or task.resource
+        wanted = resources.get(ident or "")
+        if wanted is not None and task.state == "pending":
+            yield Agent(process.pid, task=task.id), wanted
+
+
+def _match(
+    view: View,
+    process: Process,
+    session: _Session,
+    sessions: Dict[int, _Session],
+    frame: Optional[PythonFrame],
+    agents: List[Agent],
+) -> Match:
+    open_ones = [one for one in sessions.values() if one.database == session.database and one.doing.startswith(_OPEN)]
+    facts: List[Said] = [_TITLE(pid=session.pid, title=session.title)]
+    facts += [_IDLE(pid=one.pid, user=one.user, client=_client(view, one)) for one in open_ones[:_SHOWN]]
+    told = _SESSION_OF(user=session.user, database=session.database, doing=session.doing)
+    return Match(
+        confidence="likely",
+        summary=_SUMMARY(
+            agent=agents[0],
+            at=clauses.at(frame),
+            session=told,
+            holders=_HOLDERS(count=len(open_ones)) if open_ones else None,
+        ),
+        evidence=tuple(facts),
+        culprits=(view.culprit_of(agents[0], frame),) if frame is not None else (),
+        victims=tuple(view.victim_of(agent) for agent in (*agents[1:], *view.graph.behind(frozenset(agents)))),
+        pid=process.pid,
+    )
+
+
+def _client(view: View, session: _Session) -> Optional[Said]:
+    """Return which captured process has the other end of a session's connection; None if unknown."""
+    server = view.by_pid.get(session.pid)
+    ends = (end for r in (server.resources if server is not None else ()) for end in r.ends if end.pid != session.pid)
+    client = next((view.by_pid[end.pid] for end in ends if end.pid in view.by_pid), None)
+    return _OURS(process=clauses.process(client)) if client is not None else None
+
+
+def _retries(thread: Thread) -> bool:
+    """Return whether a thread sleeps in a call of sqlite3, which does so only while the database is locked."""
+    called = thread.calling.function if thread.calling is not None else ""
+    wait = thread.wait
+    # since the object that is asked for was read, such a sleep is a wait for the lock on the file
+    sleeps = wait is not None and (wait.kind == "sleep" or (wait.kind == "file" and wait.polls_s is not None))
+    return sleeps and called.startswith(("sqlite3.", "_sqlite3."))
+
+
+def _lasts(view: View, thread: Thread) -> Optional[bool]:
+    """Return whether a thread was in the same call for the whole window; None without a window, as in a core."""
+    if view.window is None or thread.calling is None:
+        return None
+    return (thread.calling.lasts_s or 0.0) >= _WHOLE * view.window
+
+
+def _embedded(view: View, process: Process, thread: Thread, lasts: Optional[bool]) -> Match:
+    frame = own_frame(thread.python)
+    call = thread.calling.function if thread.calling is not None else "sqlite3"
+    syscall = thread.wait.syscall if thread.wait is not None else None
+    wanted = view.graph.places.resource(process.pid, thread.wait.resource) if thread.wait is not None else None
+    holder = view.by_pid.get(wanted.owner_pid or 0) if wanted is not None else None
+    return Match(
+        confidence="likely" if lasts else "possible",
+        summary=_RETRIES(thread=clauses.named(thread), call=call, at=clauses.at(frame)),
+        remedy=_EMBEDDED_REMEDY(),
+        evidence=(
+            _SLEEPS(thread=clauses.named(thread), call=syscall, function=call),
+            *((_FILE(lock=wanted.description),) if wanted is not None else ()),
+            *((_OTHER(holder=clauses.process(holder)),) if holder is not None and holder is not process else ()),
+            *((_OWN(pid=process.pid),) if holder is process else ()),
+        ),
+        culprits=(view.culprit(process, frame, thread),) if frame is not None else (),
+        pid=process.pid,
+    )

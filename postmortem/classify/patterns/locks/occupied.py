@@ -1,0 +1,141 @@
+"""Thread pools whose workers are all occupied by jobs that wait, while others are queued behind them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Dict, FrozenSet, Iterator, List, Optional, Tuple
+
+from ....evidence import Pool, Process, PythonFrame, Thread
+from ....findings import Template
+from ....findings.told import RootKind
+from ....waitgraph import Agent
+from ...facts import clauses
+from ...facts.knowledge import is_library, is_stdlib, own_frame
+from ...facts.view import View
+from ...pattern import Match
+from ...roots.rest import in_request
+from ...roots.roots import frame_of, kind_of
+from ...roots.walk import Way, follow
+
+_SUMMARY = Template(
+    "all {count} workers of {pool} are occupied by jobs that wait{at}, and {queued:n job} {queued:v wait} in its queue"
+)
+_ONLY = Template(
+    "the only worker of {pool} is occupied by a job that waits{at}, and {queued:n job} {queued:v wait} in its queue"
+)
+_AT = Template("{count:n worker} {count:v wait} at {frame} for {what}")
+_STANDS = Template("none of them moved during the window")
+_ALL_WAIT = Template(
+    "all {count} threads that {function} runs the program's code on wait{at}: none is left for other work"
+)
+_ALL_PROCESSES = Template(
+    "all {count} worker processes of {program} wait at {frame} for an answer of {remote}: none is left for other work"
+)
+_SAME_SERVER = Template("their parent is connected to {remote}, too, and takes the work for them from it")
+_DECIDES = Template("what would decide it: whether what they wait for has to run on one of the threads of {function}")
+#: Fewest threads of a library that make a pool.
+_SEVERAL = 2
+_REMEDY = Template(
+    "Do not let a job of the pool wait for what only another job, or a later request, will do: give long waits a pool or threads "
+    "of their own, limit how many of them may run at once to less than the pool's size, or wait with a time limit."
+)
+#: What a job may wait for inside the program; a slow peer, child or disk is another cause.
+_INSIDE: FrozenSet[RootKind] = frozenset(("signal", "queue", "permits", "lock", "future", "pool"))
+
+
+def occupied(view: View, process: Process) -> Iterator[Match]:
+    """Yield a match for each pool with a queue and no worker that goes on."""
+    for pool in process.pools:
+        workers = [Agent(process.pid, tid) for tid in pool.threads]
+        if not pool.queued or pool.idle or not workers or len(workers) < (pool.limit or 0):
+            continue
+        ways = [follow(view, worker) for worker in workers]
+        if all(_waits(view, way) for way in ways):
+            yield _match(view, process, pool, ways)
+
+
+def crowded(view: View, process: Process) -> Iterator[Match]:
+    """Yield a match for each library's group of threads that all wait inside the program's code, so that none is free."""
+    known = {tid for pool in process.pools for tid in pool.threads}
+    groups: Dict[Tuple[str, str], List[Thread]] = {}
+    for thread in process.threads:
+        outer = next((frame for frame in reversed(thread.python) if not is_stdlib(frame)), None)
+        if outer is not None and is_library(outer) and thread.tid not in known:
+            groups.setdefault((outer.file, outer.function), []).append(thread)
+    for (_file, function), threads in groups.items():
+        ways = [follow(view, Agent(process.pid, thread.tid)) for thread in threads]
+        if len(threads) >= _SEVERAL and all(map(in_request, threads)) and all(_waits(view, way) for way in ways):
+            yield _full(view, process, function, ways)
+
+
+def crowded_processes(view: View, process: Process) -> Iterator[Match]:
+    """Yield a match for the workers of a process that all wait at one line for an answer of the server that gives them work."""
+    workers = [one for one in view.children(process) if one.argv == process.argv and view.main(one) is not None]
+    mains = [main for one in workers for main in [view.main(one)] if main is not None]
+    places = {own_frame(main.python) for main in mains}
+    frame = places.pop() if len(places) == 1 else None
+    remotes = {_remote(one, main) for one, main in zip(workers, mains)}
+    remote = remotes.pop() if len(remotes) == 1 else None
+    if len(workers) < _SEVERAL or frame is None or remote is None or any(map(view.moves, mains)):
+        return
+    if remote in {resource.remote for resource in process.resources if resource.kind == "socket"}:
+        yield Match(
+            confidence="likely" if view.window else "possible",
+            summary=_ALL_PROCESSES(count=len(workers), program=clauses.process(process), frame=frame, remote=remote),
+            evidence=(_SAME_SERVER(remote=remote), *((_STANDS(),) if view.window else ())),
+            culprits=(view.culprit(workers[0], frame, mains[0]),),
+            victims=tuple(view.victim(one, main) for one, main in zip(workers[1:], mains[1:])),
+            remedy=_REMEDY(),
+            pid=workers[0].pid,
+        )
+
+
+def _remote(process: Process, main: Thread) -> Optional[str]:
+    """Return the address of the peer that a main thread waits for; None if it waits for something else."""
+    wanted = main.wait.resource if main.wait is not None else None
+    return next((r.remote for r in process.resources if r.id == wanted and r.kind == "socket"), None)
+
+
+def _full(view: View, process: Process, function: str, ways: List[Way]) -> Match:
+    frames = [frame for way in ways for frame in [frame_of(view, way.start)] if frame is not None]
+    first = {frame_of(view, way.start): way.start for way in reversed(ways)}
+    return Match(
+        confidence="possible",
+        summary=_ALL_WAIT(count=len(ways), function=function, at=clauses.at(frames[0]) if frames else None),
+        evidence=(_DECIDES(function=function),),
+        culprits=tuple(view.culprit_of(first[frame], frame) for frame in dict.fromkeys(frames)),
+        remedy=_REMEDY(),
+        pid=process.pid,
+    )
+
+
+def _waits(view: View, way: Way) -> bool:
+    """Return whether a worker waits for something of the program, and nothing on its way moved."""
+    threads = [view.graph.places.thread(agent) for agent in way.agents]
+    moved = any(thread is not None and (view.moves(thread) or not view.rests(thread)) for thread in threads)
+    return not moved and kind_of(view, way) in _INSIDE
+
+
+def _match(view: View, process: Process, pool: Pool, ways: List[Way]) -> Match:
+    places: Counter[Tuple[Optional[PythonFrame], Optional[str]]] = Counter()
+    for way in ways:
+        edge = way.edges[0] if way.edges else way.edge
+        what = edge.what if edge is not None and isinstance(edge.what, str) else None
+        places[frame_of(view, way.start), what] += 1
+    frames = [frame for (frame, _what), _count in places.most_common() if frame is not None]
+    endless = all(edge is None or edge.endless is not False for way in ways for edge in (*way.edges, way.edge))
+    first = {frame_of(view, way.start): way.start for way in reversed(ways)}
+    at = clauses.at(frames[0]) if frames else None
+    told = _SUMMARY(count=len(ways), pool=pool.description, at=at, queued=pool.queued) if len(ways) > 1 else None
+    return Match(
+        confidence="likely" if endless else "possible",
+        summary=told or _ONLY(pool=pool.description, at=at, queued=pool.queued),
+        evidence=(
+            *(_AT(count=count, frame=frame, what=what) for (frame, what), count in places.most_common(4)),
+            *((_STANDS(),) if view.window else ()),
+        ),
+        culprits=tuple(view.culprit_of(first[frame], frame) for frame in dict.fromkeys(frames)),
+        victims=tuple(view.victim_of(a) for a in view.graph.behind(frozenset(way.start for way in ways))[:20]),
+        remedy=_REMEDY(),
+        pid=process.pid,
+    )

@@ -1,0 +1,301 @@
+"""A forked process waits for the work of a thread that only its parent has.
+
+**What it looks like.** A child of a threaded process, made by fork without exec, waits at 0 % CPU: in `Queue.join` or `put`, for
+an event or a future, or inside a native library (OpenMP, BLAS, rayon, gRPC, numba). In the parent a thread serves that very
+queue, or stands in the same library; the child has no such thread.
+
+**Easily mistaken for** `missed-wakeup`, where the thread that should signal is in the same process; `fork-inherited-lock`, where
+the thread that is missing held a lock; `native-exit-wait`.
+
+**Why it hangs.** fork copies the memory, but of the threads only the one that calls it. Queues, pools and exporters of the
+parent are in the child as data: they take work, and count on threads that are not there.
+
+**Remedy.** Start processes by spawn or forkserver (the default since 3.14), or before the threads and native pools; start
+exporters, listeners and pools anew in the child (`os.register_at_fork`, a pool's initializer).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+
+from ....evidence import LeftBehind, NativeFrame, Process, PythonFrame, Thread
+from ....findings import Confidence, Culprit, Template, ThreadName
+from ....sourcepaths import is_program
+from ....waitgraph import Agent, Edge
+from ...facts import clauses
+from ...facts.knowledge import is_stdlib, multiprocessing, own_frame
+from ...facts.view import View
+from ...pattern import Answer, Match, No, Pattern
+
+PATTERN = Pattern(
+    id="fork-lost-thread",
+    tier="specific",
+    title="a forked process waits for the work of a thread that was not forked",
+    explanation=(
+        "The process was forked from one with threads, and fork copies only the thread that calls it. The process has a copy of "
+        "a queue, a pool or a library's state that a thread of its parent serves, but not of that thread."
+    ),
+    remedy=(
+        "Start child processes by spawn or forkserver (multiprocessing.set_start_method), or before the first thread and the "
+        "first call of a library that makes threads. Where fork is unavoidable, start consumers, exporters and pools anew in "
+        "the child: in a pool's initializer, or with os.register_at_fork(after_in_child=…)."
+    ),
+    needs=("python", "cores"),
+    references=(
+        "https://docs.python.org/3/library/os.html#os.fork",
+        "https://docs.python.org/3/library/multiprocessing.html#contexts-and-start-methods",
+        "https://opentelemetry-python.readthedocs.io/en/latest/examples/fork-process-model/README.html",
+    ),
+)
+
+#: Kinds of waits that other code ends by doing work or by signalling.
+_SERVED = frozenset((
+    "queue", "event", "condition", "semaphore", "barrier", "future", "async-future", "futex", "thread",
+))  # fmt: skip
+#: Libraries in which every thread waits: they tell nothing about who serves whom.
+_RUNTIME = re.compile(
+    r"/(libc|libpthread|libm|libdl|librt|libstdc\+\+|libc\+\+|libc\+\+abi|libgcc_s|ld-[\w-]+|ld|libpython[\d.]+\w*|python[\d.]*)"
+    r"[-.\d]*(so)?[^/]*$"
+)
+_ANY = "?"
+_THREADS = "ThreadPoolExecutor"
+_LAUNCH = (multiprocessing("popen_fork"), "_launch")
+_SHOWN = 3
+
+_SUMMARY = Template(
+    "{thread} of the forked process {pid} waits{at} for {what}, which {server} of its parent{parent:+ @} serves; that thread was "
+    "not forked"
+)
+_LIKE_SUMMARY = Template(
+    "{thread} of the forked process {pid} waits{at} for {what}; {server} of its parent{parent:+ @}, which would end that "
+    "wait, was not forked"
+)
+_NATIVE_SUMMARY = Template(
+    "{thread} of the forked process {pid} waits{at} inside {library}, whose threads only its parent{parent:+ @} has"
+)
+_ALONE_SUMMARY = Template(
+    "{thread} of the forked process {pid} waits{at} inside {library}, and the process has no other thread in that library"
+)
+_SAME = Template("{server} waits for the original of {what} in process {parent}, at the same address")
+_BESIDE = Template("{server} runs the same module in process {parent}: {file}")
+_POOLED = Template("{server} is a worker of {pool} in process {parent}; process {pid} has no thread of such a pool")
+_INSIDE = Template(
+    "{count:n thread} of process {parent} {count:v stands|stand} in {library}; none of process {pid} does but the one that waits"
+)
+_NO_RECORD = Template(
+    "the library's own record of its threads cannot be read: whether it waits for one of them is not certain"
+)
+_PARENT_UNREAD = Template("the parent was not read: whether the library had threads there when it forked is not known")
+_WAITS = Template("{thread} waits{at} for {what}, without a time limit")
+_NONE = Template(
+    "no wait in {forks:n forked process|forked processes} is for the work of a thread that stayed behind in the parent"
+)
+
+
+class _Served(NamedTuple):
+    """A thread of the parent that would do what the child waits for."""
+
+    lost: LeftBehind
+    same: bool  # it awaits the original of the same object
+    file: Optional[str] = None  # else the file whose code both run
+    pool: Optional[str] = None  # else the thread pool that it is a worker of
+    alike: bool = True  # they run methods of one class, or one module of a library
+
+
+def match(view: View) -> Iterator[Answer]:
+    """Yield a match for each forked process with a wait that only a thread of its parent could end."""
+    forked = [process for process in view.pythons if process.forked or _launched(process)]
+    found = False
+    for process in forked:
+        answer = next(filter(None, (_of_thread(view, process, thread) for thread in process.threads)), None)
+        if answer is not None:
+            found = True
+            yield answer
+    if forked and not found:
+        yield No(_NONE(forks=len(forked)))
+
+
+def _launched(process: Process) -> bool:
+    """Return whether multiprocessing forked the process, as the copied frames of its parent show."""
+    files, function = _LAUNCH
+    return any(f.function == function and f.file.endswith(files) for t in process.threads for f in t.python)
+
+
+def _of_thread(view: View, process: Process, thread: Thread) -> Optional[Match]:
+    agent = Agent(process.pid, thread.tid)
+    if (
+        thread.wait is None
+        or thread.wait.endless is False
+        or not thread.python
+        or view.moves(thread)
+        or view.idle(thread)
+    ):
+        return None
+    edge = view.graph.blocking(agent)
+    library = _library(thread)
+    native = _native(view, process, thread, library) if library is not None else None
+    if native is not None:
+        return native
+    if edge is None or view.graph.stuck(agent) is None or edge.kind not in _SERVED or edge.gone:
+        return None
+    if any(waker.tid is not None and waker.pid == process.pid and not edge.signals for waker in edge.wakers):
+        return None  # a thread of this process owes it
+    served = _server(view, process, thread, edge)
+    return _lost(view, process, thread, edge, served) if served is not None else None
+
+
+# ------------------------------------------------------------------ objects of Python
+
+
+def _server(view: View, process: Process, thread: Thread, edge: Edge) -> Optional[_Served]:
+    """Return the thread of the parent that serves what a thread waits for; None if none is known to."""
+    for lost in process.left_behind:
+        if edge.resource is not None and edge.resource in lost.serves:
+            return _Served(lost, True)
+    parent = view.by_pid.get(process.ppid or 0)
+    pooled = _pool_worker(process, parent, edge)
+    if pooled is not None:
+        return pooled
+    mine = _places(_own_part(thread.python))
+    for sure in (True, False):
+        for lost in process.left_behind:
+            server = view.thread(parent, lost.tid) if parent is not None else None
+            theirs = _places(server.python) if server is not None else {}
+            shared = sorted(file for file in mine if file in theirs and (not sure or _alike(file, mine, theirs)))
+            if shared:
+                return _Served(lost, False, shared[0], alike=sure)
+    return None
+
+
+def _pool_worker(process: Process, parent: Optional[Process], edge: Edge) -> Optional[_Served]:
+    """Return a worker of a thread pool of the parent, if a future is awaited that no pool of this process has."""
+    if edge.kind != "future" or edge.wakers or parent is None or any(p.kind == _THREADS for p in process.pools):
+        return None
+    for pool in parent.pools if parent is not None else ():
+        lost = next((one for one in process.left_behind if one.tid in pool.threads), None)
+        if pool.kind == _THREADS and lost is not None:
+            return _Served(lost, False, pool=pool.description)
+    return None
+
+
+def _own_part(frames: Tuple[PythonFrame, ...]) -> Tuple[PythonFrame, ...]:
+    """Return the frames of the wait itself: the program's or library's innermost file, with the calls from it."""
+    first = next((n for n, f in enumerate(frames) if not is_stdlib(f)), None)
+    return () if first is None else tuple(f for f in frames[: first + 1] if not is_stdlib(f))
+
+
+def _places(frames: Tuple[PythonFrame, ...]) -> Dict[str, Set[str]]:
+    """Return file → classes of the methods that run there, the standard library's files left out.
+
+    Up to 3.10 code objects do not tell the class: then it is ``_ANY``.
+    """
+    found: Dict[str, Set[str]] = {}
+    for frame in frames:
+        if not is_stdlib(frame):
+            owner = frame.qualname.rpartition(".")[0] if frame.qualname is not None else _ANY
+            found.setdefault(frame.file, set()).update((owner,) if owner else ())
+    return found
+
+
+def _alike(file: str, mine: Dict[str, Set[str]], theirs: Dict[str, Set[str]]) -> bool:
+    """Return whether both run methods of one class, or the same module of a library."""
+    return bool(mine[file] & theirs[file]) or not is_program(file)
+
+
+def _lost(view: View, process: Process, thread: Thread, edge: Edge, served: _Served) -> Match:
+    """Return the match of a wait for an object that a thread of the parent serves."""
+    agent, frame = Agent(process.pid, thread.tid), own_frame(thread.python)
+    who, at, server = clauses.named(thread), clauses.at(frame), ThreadName(served.lost.tid, served.lost.name)
+    sure = served.same and view.graph.stuck(agent) == "proven"
+    confidence: Confidence = "proven" if sure else "likely" if served.alike else "possible"
+    known = _SAME(server=server, what=edge.what, parent=process.ppid) if served.same else None
+    beside = _BESIDE(server=server, parent=process.ppid, file=served.file) if served.file is not None else None
+    worker = (
+        _POOLED(server=server, pool=served.pool, parent=process.ppid, pid=process.pid)
+        if served.pool is not None
+        else None
+    )
+    return Match(
+        confidence=confidence,
+        summary=(_SUMMARY if served.same else _LIKE_SUMMARY)(
+            thread=who, pid=process.pid, at=at, what=edge.what, server=server, parent=process.ppid
+        ),
+        evidence=(
+            _WAITS(thread=who, at=at, what=edge.what),
+            *(text for text in (known, beside, worker) if text is not None),
+            *view.graph.reasons(agent),
+        ),
+        culprits=_culprits(view, process, thread, (served.lost,)),
+        victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
+        pid=process.pid,
+    )
+
+
+# ------------------------------------------------------------------ native libraries
+
+
+def _library(thread: Thread) -> Optional[str]:
+    """Return the library in whose code a thread waits, called by Python code; None if it waits in no library's own."""
+    above: List[NativeFrame] = []
+    for frame in thread.stack:
+        if not isinstance(frame, NativeFrame):
+            break
+        above.append(frame)
+    return next((f.module for f in above if f.module is not None and not _RUNTIME.search(f.module)), None)
+
+
+def _native(view: View, process: Process, thread: Thread, library: str) -> Optional[Match]:
+    """Return the match of a wait inside a library whose threads were not forked; None where something else may end it."""
+    resource = view.graph.places.resource(process.pid, thread.wait.resource if thread.wait is not None else None)
+    if (
+        thread.wait is None
+        or thread.wait.syscall != "futex"
+        or (resource is not None and resource.owner_tid is not None)
+    ):
+        return None
+    if any(_stands_in(other, library) for other in process.threads if other is not thread):
+        return None
+    parent = view.by_pid.get(process.ppid or 0)
+    helpers = [t for t in parent.threads if not t.python and _stands_in(t, library)] if parent is not None else []
+    if parent is not None and not helpers:
+        return None
+    lost = tuple(one for one in process.left_behind if any(one.tid == t.tid for t in helpers))
+    frame = own_frame(thread.python)
+    who, at, name = clauses.named(thread), clauses.at(frame), library.rsplit("/", 1)[-1]
+    if parent is None:
+        summary = _ALONE_SUMMARY(thread=who, pid=process.pid, at=at, library=name)
+        facts = (_PARENT_UNREAD(), _NO_RECORD())
+    else:
+        summary = _NATIVE_SUMMARY(thread=who, pid=process.pid, at=at, library=name, parent=parent.pid)
+        facts = (_INSIDE(count=len(helpers), parent=parent.pid, library=name, pid=process.pid), _NO_RECORD())
+    return Match(
+        confidence="likely" if helpers and (lost or process.forked) else "possible",
+        summary=summary,
+        evidence=facts,
+        culprits=_culprits(view, process, thread, lost),
+        victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
+        pid=process.pid,
+    )
+
+
+def _stands_in(thread: Thread, library: str) -> bool:
+    return any(frame.module == library for frame in thread.native)
+
+
+def _culprits(view: View, process: Process, thread: Thread, lost: Tuple[LeftBehind, ...]) -> Tuple[Culprit, ...]:
+    """Return the waiting line, the line that forked, and where the parent waits for the child."""
+    frame = own_frame(thread.python)
+    found = [view.culprit(process, frame, thread)] if frame is not None else []
+    files, function = _LAUNCH
+    depth = next((n for n, f in enumerate(thread.python) if f.function == function and f.file.endswith(files)), None)
+    started = own_frame(thread.python[depth:]) if depth is not None else None
+    if started is not None:
+        found.append(view.culprit(process, started, thread))
+    parent = view.by_pid.get(process.ppid or 0)
+    for one in lost[:_SHOWN]:
+        server = view.thread(parent, one.tid) if parent is not None else None
+        at = own_frame(server.python) if server is not None else None
+        if parent is not None and at is not None:
+            found.append(view.culprit(parent, at, server))
+    return tuple(dict.fromkeys(found))

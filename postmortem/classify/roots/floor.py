@@ -1,0 +1,286 @@
+"""The verdict that follows from the kind of a root alone, for programs that no pattern recognises.
+
+Its confidence is *possible*; *likely* only if nothing can end the wait, as far as the wait graph knows, and what waits is
+the program's own work. Each match says what would decide it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+
+from ...evidence import Fact, Process, PythonFrame
+from ...findings import Confidence, Culprit, Slot, Template
+from ...findings.found import Said
+from ...findings.told import RootKind
+from ...waitgraph import Agent, Edge
+from ..facts import clauses, knowledge
+from ..facts.view import View
+from ..pattern import Match
+from .roots import Root, blocked_loop, frame_of, waiting
+from .walk import only_able
+from .works import nobody_works
+
+_MOST = 3
+_SHOWN = 5
+
+_WAITS = Template("{agent} {verb} {what}{at}{others}; nothing shows what would end that wait")
+_UNREAD = Template("{agent} waits in {call}{at}{others}; what for could not be read")
+_STOPS = Template("{agent} {doing}{at}{others}; nothing else that holds the program up was found")
+_CYCLE = Template("{count:n agent} {count:v wait} for each other: {agents: → } → back")
+_THREADS_CYCLE = Template("{count:n thread} {count:v wait} for each other: {agents: → } → back")
+_TASKS_CYCLE = Template("{count:n task} {count:v wait} for each other: {agents: → } → back")
+_OTHERS = Template("; {count:n other} {count:v end} there, too")
+_LINK = Template("{waiter}{at} {verb} {what}", link=True)
+_END = Template("{agent}{at} {verb} {what}")
+_DECIDES = Template("what would decide it: {what}")
+_SLEEPS = Template("sleeps")
+_RUNS = Template("runs")
+
+#: What would decide whether the wait is the fault, by the kind of the root.
+_DECIDING: Dict[RootKind, Template] = {
+    "lock": Template("who acquired the lock and left without releasing it: look at every acquire() without `with`"),
+    "signal": Template("which code was to signal it, and whether that has ended, failed, or signalled before the wait began"),
+    "queue": Template("which code was to put the item, and whether it has ended, failed, or filled another queue"),
+    "permits": Template("who has the permits, and on which way they are not given back"),
+    "pool": Template("who has the parts of the pool, and on which way they are not given back"),
+    "future": Template("which code was to set the result, and whether it failed or was dropped before it did"),
+    "socket": Template("what the peer does: whether it got the request, and whether it waits, too"),
+    "pipe": Template("which processes still have the other end open, and what they wait for"),
+    "process": Template("what the child waits for: capture the whole tree, or look at its own stacks"),
+    "shared-lock": Template("which process took the lock, and whether it was killed while it held it"),
+    "file-lock": Template("which process has the file locked (/proc/locks)"),
+    "native-lock": Template("which thread is inside the library that owns the lock; native symbols would name it"),
+    "gil": Template("what the thread that has the GIL does in native code"),
+    "sleep": Template("whether anything is to happen before the sleep is over"),
+    "thread": Template("what the joined thread waits for"),
+    "task": Template("what the task awaits: its innermost awaitable could not be read"),
+    "cycle": Template("whether another way out of these waits exists: some of them could be ended by more than one agent"),
+}  # fmt: skip
+#: Kinds of roots that record no holder, so that the cause is unknown even where nothing can end the wait, and children, which
+#: have causes of their own, or have ended and will be collected.
+_UNTOLD = frozenset(("shared-lock", "permits", "native-lock", "process"))
+#: Kinds of roots that only code of the same process can end.
+_INSIDE = frozenset(("signal", "queue", "future", "pool", "lock"))
+_ANOTHER_CAPTURE = Template("a capture of the running program with a window, for what moves")
+
+
+class Verdict(NamedTuple):
+    """The match of a root, under the id of the pattern that its kind belongs to."""
+
+    pattern: str
+    match: Match
+    root: Root
+
+
+def floor(view: View) -> Iterator[Verdict]:
+    """Yield a verdict for each of the first roots at which a process waits, whatever other patterns say."""
+    told: Set[object] = set()
+    for process in (one for one in view.processes if one.crash is None):
+        for root in waiting(view, process)[:_MOST]:
+            pattern, end = pattern_of(view, root), _end(view, root)
+            if pattern is not None and end not in told:
+                told.add(end)
+                yield Verdict(pattern, _match(view, process, root), root)
+
+
+def _end(view: View, root: Root) -> object:
+    """Return what roots of several processes have in common that are one: a cycle, an object, or the last agent."""
+    edge = root.way.edge
+    if root.way.cycle:
+        return frozenset(one.waiter for one in root.way.cycle)
+    resource = view.graph.places.resource(edge.waiter.pid, edge.resource) if edge is not None else None
+    return (resource.key if resource is not None else None) or root.agent
+
+
+def pattern_of(view: View, root: Root) -> Optional[str]:
+    """Return the id of the pattern that the kind of a root belongs to; None if there is none."""
+    if root.kind == "cycle":
+        return _of_cycle(root.way.cycle)
+    if blocked_loop(view, root.way) is not None:
+        return "blocking-call-in-coroutine"
+    thread, process = view.graph.places.thread(root.agent), view.by_pid.get(root.agent.pid)
+    if root.kind in ("lock", "native-lock"):
+        return _of_lock(view, root)
+    if thread is not None and knowledge.resolves(thread):
+        return "dns-wait"
+    if root.kind in ("signal", "queue", "future"):
+        lost = process is not None and process.forked and process.left_behind
+        missed = "future-never-resolved" if root.agent.task is not None else "missed-wakeup"
+        return "fork-lost-thread" if lost else missed
+    if root.kind == "unknown":
+        polls = thread is not None and thread.wait is not None and thread.wait.syscall in _POLLS
+        return "future-never-resolved" if root.agent.task is not None else "network-wait" if polls else None
+    if root.kind == "pipe" and root.way.edge is not None and root.way.edge.verb == "writes to":
+        return "pipe-deadlock"
+    return _PATTERNS.get(root.kind)
+
+
+def _of_lock(view: View, root: Root) -> Optional[str]:
+    """Return the id of the pattern for a lock: held by who waits for it, left behind by a fork, or held by nobody."""
+    process, edge = view.by_pid.get(root.agent.pid), root.way.edge
+    by_itself = edge is not None and edge.kind != "rlock" and root.agent in edge.named
+    if root.kind == "lock" and view.graph.places.thread(root.agent) is not None and by_itself:
+        return "self-deadlock"
+    if process is not None and process.forked:
+        return "fork-inherited-lock"
+    thread = view.graph.places.thread(root.agent)
+    return "dns-wait" if thread is not None and knowledge.resolves(thread) else _PATTERNS.get(root.kind)
+
+
+#: System calls on descriptors that a lone core says nothing about.
+_POLLS = frozenset(
+    ("poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "recvfrom", "recvmsg", "connect")
+)
+_PATTERNS: Dict[RootKind, str] = {
+    "lock": "orphaned-lock",
+    "permits": "pool-exhausted",
+    "pool": "pool-exhausted",
+    "task": "future-never-resolved",
+    "socket": "network-wait",
+    "pipe": "pipe-never-closed",
+    "process": "child-wait",
+    "shared-lock": "semaphore-orphan",
+    "file-lock": "file-lock-wait",
+    "native-lock": "orphaned-lock",
+    "gil": "gil-held-by-native",
+    "sleep": "sleeping",
+}
+
+
+def _of_cycle(cycle: Tuple[Edge, ...]) -> str:
+    kinds = {edge.kind for edge in cycle}
+    if kinds & {"pipe", "socket", "process", "descriptors"}:
+        return "pipe-deadlock"
+    if any(edge.kind == "turn" for edge in cycle):
+        return "loop-self-wait"
+    if any(edge.signals for edge in cycle) and not any(edge.verb == "wants" for edge in cycle):
+        return "future-never-resolved" if any(edge.waiter.task is not None for edge in cycle) else "missed-wakeup"
+    return "async-deadlock" if any(edge.waiter.task is not None for edge in cycle) else "lock-order-deadlock"
+
+
+def _match(view: View, process: Process, root: Root) -> Match:
+    way = root.way
+    told = [edge for edge in (*way.edges, *((way.edge,) if way.edge is not None else ()))]
+    facts: List[Said] = [_link(view, edge) for edge in told[-_SHOWN:]]
+    facts.append(_DECIDES(what=_DECIDING.get(root.kind, _ANOTHER_CAPTURE)()))
+    agents = [edge.waiter for edge in way.cycle] or [way.end, *reversed(way.agents[:-1])]
+    places = [(agent, frame) for agent in agents for frame in [frame_of(view, agent)] if frame is not None]
+    return Match(
+        confidence=_confidence(view, root),
+        summary=_summary(view, root, agents),
+        evidence=tuple(dict.fromkeys(facts)),
+        culprits=tuple(_culprits(view, root, places)),
+        victims=tuple(view.victim_of(agent) for agent in way.agents[:-1]),
+        pid=way.end.pid,
+    )
+
+
+def _confidence(view: View, root: Root) -> Confidence:
+    """Return *likely* if the main thread or a job waits for what nothing can end, else *possible*."""
+    if root.rank < 2:
+        return "possible"
+    if root.kind in ("lock", "native-lock") and _is_alone(view, root):
+        return "likely"
+    if root.kind in _UNTOLD:
+        return "possible"
+    if root.kind == "cycle":
+        return (
+            "likely"
+            if all(map(partial(_has_no_other, view), root.way.cycle, _following(root.way.cycle)))
+            else "possible"
+        )
+    if view.graph.stuck(root.agent) is not None:
+        return "likely"
+    edge, process = root.way.edge, view.by_pid.get(root.agent.pid)
+    inside = root.rank == 3 and root.kind in _INSIDE and edge is not None and process is not None
+    if inside and edge is not None and process is not None and nobody_works(view, process, root.way.agents, edge):
+        return "likely"
+    return "possible"
+
+
+def _is_alone(view: View, root: Root) -> bool:
+    """Return whether a forked process has only the thread that waits for the lock, which therefore nobody can release."""
+    process = view.by_pid.get(root.agent.pid)
+    return process is not None and process.forked is True and len(process.threads) == 1
+
+
+def _following(cycle: Tuple[Edge, ...]) -> Tuple[Agent, ...]:
+    """Return the agent that each wait of a cycle is followed to."""
+    waiters = [edge.waiter for edge in cycle]
+    return (*waiters[1:], waiters[0])
+
+
+def _has_no_other(view: View, edge: Edge, following: Agent) -> bool:
+    """Return whether nothing but the next agent of a cycle is known to end a wait.
+
+    A forked process that has a pipe's end by inheritance, and the waiter's own process, do not count.
+    """
+    if edge.signals:
+        return not view.graph.is_limited(edge) and only_able(view, edge, named=True) == following
+    if _awaits_a_client(view, edge, following):
+        return False
+    others = [agent for agent in edge.wakers if agent not in (following, Agent(following.pid), Agent(edge.waiter.pid))]
+    inherited = [agent for agent in others if agent.is_process and _is_forked(view, agent.pid)]
+    if view.graph.is_limited(edge) or edge.everyone or edge.outside or len(others) > len(inherited):
+        return False
+    return edge.kind == "process" or not any(
+        _has_user(view, one.pid, edge, following) for one in edge.wakers if one.is_process
+    )
+
+
+def _awaits_a_client(view: View, edge: Edge, following: Agent) -> bool:
+    """Return whether a server waits for what its client may never want to send: the client is not at a socket itself."""
+    resource = view.graph.places.resource(edge.waiter.pid, edge.resource)
+    if resource is None or not (resource.accepted or resource.listening):
+        return False
+    return not any(one.kind in ("socket", "descriptors") for one in view.graph.edges.get(following, ()))
+
+
+def _has_user(view: View, pid: int, edge: Edge, following: Agent) -> bool:
+    """Return whether another thread of a process than the one that is followed may use its end of a pipe or socket.
+
+    It waits at the end, or for something else without a limit, after which it may come back to it.
+    """
+    process = view.by_pid.get(pid)
+    others = [one for one in process.threads if Agent(pid, one.tid) not in (following, edge.waiter)] if process else []
+    return any(one.python and one.wait is not None and one.wait.endless and not view.idle(one) for one in others)
+
+
+def _is_forked(view: View, pid: int) -> bool:
+    process = view.by_pid.get(pid)
+    return process is not None and process.forked is True
+
+
+def _summary(view: View, root: Root, agents: List[Agent]) -> Said:
+    others = _OTHERS(count=root.others) if root.others else None
+    if root.kind == "cycle":
+        threads, tasks = all(one.tid is not None for one in agents), all(one.task is not None for one in agents)
+        cycle = _THREADS_CYCLE if threads else _TASKS_CYCLE if tasks else _CYCLE
+        return cycle(count=len(agents), agents=tuple(agents[:6]))
+    at, edge = clauses.at(frame_of(view, root.agent)), root.way.edge
+    if edge is None:
+        return _STOPS(agent=root.agent, doing=_doing(view, root), at=at, others=others)
+    if isinstance(edge.what, Fact) and edge.what.code == "some-call":
+        return _UNREAD(agent=root.agent, at=at, call=edge.what.slots.get("call"), others=others)
+    return _WAITS(agent=root.agent, verb=edge.verb, at=at, what=edge.what, others=others)
+
+
+def _doing(view: View, root: Root) -> Slot:
+    thread = view.graph.places.thread(root.agent)
+    if thread is not None and thread.wait is not None and thread.wait.phrase:
+        return thread.wait.phrase
+    return _SLEEPS() if root.kind == "sleep" else _RUNS()
+
+
+def _link(view: View, edge: Edge) -> Said:
+    return _LINK(waiter=edge.waiter, at=clauses.at(frame_of(view, edge.waiter)), verb=edge.verb, what=edge.what)
+
+
+def _culprits(view: View, root: Root, places: List[Tuple[Agent, PythonFrame]]) -> Iterator[Culprit]:
+    """Yield the program's lines, the one at the root first, each once."""
+    seen = set()
+    for agent, frame in places:
+        if frame not in seen:
+            seen.add(frame)
+            yield view.culprit_of(agent, frame)

@@ -1,0 +1,102 @@
+"""Agents that wait by design: what they wait for comes from outside, or nobody wants its result."""
+
+from __future__ import annotations
+
+from typing import FrozenSet, Optional
+
+from ...evidence import Process, Resource, Thread
+from ...evidence.vocabulary import ResourceKind
+from ...waitgraph import Agent, Edge
+from ..facts import knowledge
+from ..facts.view import View
+
+_ACCEPTS = ("accept", "accept4")
+#: Descriptors that only the kernel, the user or the program itself feeds.
+_FED: FrozenSet[ResourceKind] = frozenset(("eventfd", "timerfd", "signalfd", "inotify"))
+
+
+def serves(view: View, process: Process, thread: Thread) -> bool:
+    """Return whether a thread is in the dispatch frame of a pool or server: it waits for a job, a connection or a request."""
+    wait = thread.wait
+    if wait is None:
+        return False
+    if wait.kind in ("lock", "rlock", "mutex"):
+        return False
+    if view.idle(thread) or wait.syscall in _ACCEPTS or wait.kind == "signal" or _dispatches(thread):
+        return True
+    resource = view.graph.places.resource(process.pid, wait.resource)
+    if resource is None:
+        return False
+    parts = [resource, *(r for r in process.resources if r.part_of == resource.id)]
+    return resource.kind in _FED or any(map(_is_servers, parts))
+
+
+def has_company(view: View, process: Process) -> bool:
+    """Return whether the process serves: another thread than the main one waits for jobs, connections or requests."""
+    main = view.main(process)
+    others = [thread for thread in process.threads if thread is not main and thread.python]
+    return bool(process.listening) or any(serves(view, process, thread) for thread in others)
+
+
+def _is_servers(resource: Resource) -> bool:
+    return resource.listening is True or (resource.accepted is True and not resource.received)
+
+
+def is_parked(view: View, agent: Agent, edge: Optional[Edge]) -> bool:
+    """Return whether a main task only keeps its loop running, for servers or other tasks, while the loop goes on.
+
+    It awaits a future that has no name, so that nothing was meant to set it, or anything while the loop serves.
+    """
+    place, task = view.graph.places.by_pid.get(agent.pid), view.graph.places.task(agent)
+    loop = place.loops.get(task.loop or "") if place is not None and task is not None else None
+    if place is None or task is None or loop is None or loop.main_task != task.id or edge is None:
+        return False
+    if loop.tid is None or view.graph.stuck(Agent(place.pid, loop.tid)) is not None:
+        return False
+    watched = [place.resources.get(name) for name in (*loop.descriptors, *loop.sockets)]
+    if place.process.listening or any(one is not None and (one.listening or one.accepted) for one in watched):
+        return True
+    resource = place.resources.get(edge.resource or "")
+    return resource is not None and resource.named is False
+
+
+def _dispatches(thread: Thread) -> bool:
+    """Return whether a thread is in a server's own loop, above all frames of the program."""
+    frames = thread.python
+    at = next((i for i, frame in enumerate(frames[:6]) if knowledge.in_table(frame, SERVES)), None)
+    return at is not None and all(knowledge.is_stdlib(frame) for frame in frames[:at])
+
+
+def is_native(thread: Thread) -> bool:
+    """Return whether a thread runs no Python code, such as a helper of a library."""
+    return not thread.python
+
+
+def in_request(thread: Thread) -> bool:
+    """Return whether a thread is at work for a server's client or a pool: a library's or a pool's code called the program's.
+
+    A thread of the program begins in its own code.
+    """
+    if any(knowledge.in_table(frame, DISPATCHES) for frame in thread.python):
+        return True
+    outer = next((i for i, frame in enumerate(reversed(thread.python)) if not knowledge.is_stdlib(frame)), None)
+    if outer is None:
+        return False
+    called = list(reversed(thread.python))[outer:]
+    return knowledge.is_library(called[0]) and any(not knowledge.is_library(frame) for frame in called)
+
+
+#: Loops of the standard library's servers, which wait for connections: (path suffix, function).
+SERVES = (
+    ("/socketserver.py", "serve_forever"),
+    *((file, function) for file in knowledge.multiprocessing("managers") for function in ("serve_forever", "accepter")),
+)
+#: Functions that call the code of a job or request on a thread of their own: (path suffix, function).
+DISPATCHES = (
+    ("concurrent/futures/thread.py", "_worker"),
+    ("concurrent/futures/process.py", "_process_worker"),
+    *((file, "worker") for file in knowledge.multiprocessing("pool")),
+    ("/socketserver.py", "process_request_thread"),
+    ("/socketserver.py", "process_request"),
+    ("anyio/_backends/_asyncio.py", "run"),
+)

@@ -1,0 +1,279 @@
+"""The root of each process: whether it is idle, progresses or waits, and what it waits for in the end."""
+
+from __future__ import annotations
+
+from typing import Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Tuple
+
+from ...evidence import Process, PythonFrame, Task, Thread
+from ...findings.told import RootKind, RootState
+from ...waitgraph import Agent, Edge
+from ...waitgraph.edges import EdgeKind
+from ..facts import native
+from ..facts.knowledge import COLLECTS, in_table, is_library, own_frame
+from ..facts.view import View
+from .rest import has_company, in_request, is_native, is_parked, serves
+from .walk import Way, follow
+
+#: Waits that name their kind by themselves; the others depend on more than the edge.
+_KINDS: Dict[EdgeKind, RootKind] = {
+    "lock": "lock", "rlock": "lock", "import-lock": "lock", "async-lock": "lock",
+    "condition": "signal", "event": "signal", "barrier": "signal", "async-event": "signal", "async-condition": "signal",
+    "async-barrier": "signal", "signal": "signal",
+    "queue": "queue", "async-queue": "queue", "semaphore": "permits", "async-semaphore": "permits",
+    "future": "future", "async-future": "future", "pool-result": "future",
+    "mutex": "native-lock", "rwlock": "native-lock", "futex": "native-lock", "gil": "gil",
+    "shared-semaphore": "shared-lock", "file-lock": "file-lock", "process": "process", "thread": "thread", "pipe": "pipe",
+    "socket": "socket", "terminal": "terminal", "file": "file", "event-loop": "loop", "turn": "loop", "stopped": "stopped",
+    "sleep": "sleep", "task": "task", "tasks": "task", "pool": "pool",
+}  # fmt: skip
+#: Waits of a thread or task that nobody waits for which are never idle: it wants something that it cannot do without.
+_DEMANDS: FrozenSet[RootKind] = frozenset(
+    ("lock", "permits", "pool", "future", "native-lock", "shared-lock", "file-lock", "cycle", "thread")
+)
+#: Waits for a result that somebody is to provide.
+_RESULTS: FrozenSet[EdgeKind] = frozenset(("future", "async-future", "pool-result", "queue"))
+_MOST = 2_000
+#: Seconds: a shorter sleep paces a loop.
+_PACE_S = 2.0
+
+
+class Root(NamedTuple):
+    """What a process waits for in the end."""
+
+    state: RootState
+    kind: RootKind
+    way: Way  # from the thread or task where the search began to the end of its wait
+    rank: int = 0  # 3: of the main thread; 2: of a job, a request or a task; 1: of another thread that cannot go on
+    others: int = 0  # how many other threads and tasks end there, too
+
+    @property
+    def agent(self) -> Agent:
+        """Return the agent at the root."""
+        return self.way.end
+
+
+def roots(view: View) -> Tuple[Root, ...]:
+    """Return the root of each process with threads: the most telling first."""
+    key = ("roots",)
+    if key not in view.remembered:
+        found = [root for p in view.processes if p.crash is None for root in [_of_process(view, p)] if root is not None]
+        view.remembered[key] = tuple(sorted(found, key=lambda root: _order(view, root)))
+    return view.remembered[key]  # type: ignore[return-value]
+
+
+def waiting(view: View, process: Process) -> List[Root]:
+    """Return every root of a process at which something waits that should not, the most telling first."""
+    found: Dict[object, List[Root]] = {}
+    for root in _candidates(view, process):
+        if root.state == "waiting":
+            at = root.way.edge.resource if root.way.edge is not None and root.way.edge.resource else root.way.end
+            found.setdefault((root.way.end.pid, at, root.kind), []).append(root)
+    merged = [
+        max(same, key=lambda root: root.rank)._replace(others=max(len(same), _queue(view, same[0])) - 1)
+        for same in found.values()
+    ]
+    return sorted(merged, key=lambda root: (-root.rank, -root.others))
+
+
+def _queue(view: View, root: Root) -> int:
+    """Return how many threads and tasks wait for what the one at a root waits for; 1 if that is unknown."""
+    edge = root.way.edge
+    resource = view.graph.places.resource(edge.waiter.pid, edge.resource) if edge is not None else None
+    return len(resource.waiters) + len(resource.waiting_tasks) if resource is not None else 1
+
+
+def _order(view: View, root: Root) -> Tuple[int, bool, int, int]:
+    order = ("waiting", "progressing", "idle").index(root.state)
+    process = view.by_pid.get(root.way.start.pid)
+    return order, process is not None and process.ppid in view.by_pid, -root.rank, root.way.start.pid
+
+
+def _of_process(view: View, process: Process) -> Optional[Root]:
+    """Return the root of a process; None without threads."""
+    stuck = waiting(view, process)
+    if stuck:
+        return stuck[0]
+    candidates = list(_candidates(view, process))
+    moving = next((root for root in candidates if root.state == "progressing"), None)
+    return moving or next(iter(candidates), None)
+
+
+def _candidates(view: View, process: Process) -> Iterator[Root]:
+    """Yield a root for the main thread, and for each thread and task that is at work or wants what it cannot get."""
+    key = ("root candidates", process.pid)
+    if key not in view.remembered:
+        view.remembered[key] = tuple(_found(view, process))
+    yield from view.remembered[key]  # type: ignore[misc]
+
+
+def _found(view: View, process: Process) -> Iterator[Root]:
+    main, company = view.main(process), has_company(view, process)
+    if main is not None:
+        yield _root(view, process, Agent(process.pid, main.tid), 3, company)
+    for thread in process.threads[:_MOST]:
+        if thread is main or is_native(thread) or serves(view, process, thread):
+            continue
+        rank = 2 if in_request(thread) else 1
+        root = _root(view, process, Agent(process.pid, thread.tid), rank, company)
+        if rank == 2 or root.kind in _DEMANDS or root.state == "progressing":
+            yield root
+    for task in process.tasks[:_MOST]:
+        if task.state == "pending" and not task.ready:
+            agent = Agent(process.pid, task=task.id)
+            root = _root(view, process, agent, 2, company)
+            if (
+                process.listening
+                and root.kind == "future"
+                and _is_a_librarys(task)
+                and not view.graph.is_awaited(agent)
+            ):
+                continue  # as a server's that waits for the next request of a connection
+            if root.kind in _DEMANDS or (len(root.way.agents) > 1 and root.kind in ("signal", "pool")):
+                yield root
+
+
+def _is_a_librarys(task: Task) -> bool:
+    """Return whether no code of the program runs in a task."""
+    return all(map(is_library, task.stack))
+
+
+def _root(view: View, process: Process, start: Agent, rank: int, company: bool) -> Root:
+    way = follow(view, start)
+    kind = kind_of(view, way)
+    if _rests(view, way, rank, company):
+        return Root("idle", kind, way, rank)
+    return Root("progressing" if _moved(view, way, kind) else "waiting", kind, way, rank)
+
+
+def kind_of(view: View, way: Way) -> RootKind:
+    """Return the kind of a path's end."""
+    if way.cycle:
+        return "cycle"
+    if way.edge is not None:
+        return _kind_of_edge(view, way.edge)
+    thread = view.graph.places.thread(way.end)
+    if thread is None:
+        return "task" if way.end.task is not None else "process"
+    if thread.wait is not None and view.computes(thread):
+        return "python"
+    if thread.wait is not None and thread.wait.kind == "sleep":
+        return "sleep"
+    if thread.wait is not None and not thread.wait.over:
+        return "unknown"
+    return "native" if native.called(thread) or not thread.python else "python"
+
+
+def _kind_of_edge(view: View, edge: Edge) -> RootKind:
+    if edge.kind == "descriptors":
+        place = view.graph.places.by_pid[edge.waiter.pid]
+        kinds = {r.kind for r in place.resources.values() if r.part_of == edge.resource}
+        return "socket" if "socket" in kinds else "pipe"
+    return _KINDS.get(edge.kind, "unknown")
+
+
+# ---------------------------------------------------------------------- rest and motion
+
+
+def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
+    """Return whether the end of a path waits by design."""
+    process, thread = view.by_pid.get(way.end.pid), view.graph.places.thread(way.end)
+    if process is None:
+        return False
+    if way.cycle:
+        return all(_serves(view, edge.waiter) for edge in way.cycle)
+    if thread is not None and way.end.task is None and serves(view, process, thread):
+        return not any(edge.kind in _RESULTS for edge in way.edges)  # one that wants a result does not rest
+    if is_parked(view, way.end, way.edge):
+        return True
+    kind = kind_of(view, way)
+    if kind in ("loop", "terminal") or (kind == "sleep" and way.end.task is not None):
+        return True
+    alone = len(way.agents) == 1 or (len(way.agents) == 2 and way.agents[1].task is not None)
+    if rank == 3 and alone and kind in ("sleep", "signal", "queue") and not view.graph.is_awaited(Agent(process.pid)):
+        collects = thread is not None and any(in_table(frame, COLLECTS) for frame in thread.python)
+        at_work = kind == "sleep" and any(not view.rests(one) for one in process.threads)
+        short = way.edge is not None and way.edge.kind in ("barrier", "async-barrier")  # others have to come
+        return (company or at_work or (kind == "signal" and _may_handle(view, process, way.edge))) and not (
+            collects or short or (thread is not None and _asks_for_a_result(thread))
+        )
+    return rank < 2 and kind in ("sleep", "signal", "queue") and len(way.agents) == 1
+
+
+def _may_handle(view: View, process: Process, edge: Optional[Edge]) -> bool:
+    """Return whether a signal handler of the program may end a wait: one does, or it was not examined."""
+    resource = view.graph.places.resource(process.pid, edge.resource) if edge is not None else None
+    if not process.signal_handlers or resource is None or all(waker.grade is None for waker in resource.wakers):
+        return bool(process.signal_handlers)
+    return any(w.tid is None and w.task is None and w.grade == "names" for w in resource.wakers)
+
+
+def _serves(view: View, agent: Agent) -> bool:
+    process, thread = view.by_pid.get(agent.pid), view.graph.places.thread(agent)
+    return process is not None and thread is not None and serves(view, process, thread)
+
+
+def _asks_for_a_result(thread: Thread) -> bool:
+    """Return whether a thread sleeps inside a library that the program has called: a retry, a back-off, a lock that is polled."""
+    own = own_frame(thread.python)
+    return _is_asleep(thread) and own is not None and not is_library(own) and is_library(thread.python[0])
+
+
+def _is_short(thread: Thread) -> bool:
+    """Return whether a thread's sleep paces a loop of the program."""
+    length = thread.wait.timeout_s if thread.wait is not None else None
+    return bool(thread.python) and length is not None and length < _PACE_S
+
+
+def _is_asleep(thread: Thread) -> bool:
+    """Return whether a thread is in a plain sleep."""
+    return thread.wait is not None and thread.wait.kind == "sleep"
+
+
+def _moved(view: View, way: Way, kind: RootKind) -> bool:
+    """Return whether an agent of the path made progress over the window; False without one.
+
+    A sleep inside a library's call is no progress, however often it ends: the call has not returned.
+    """
+    if kind in ("python", "native"):
+        return True
+    process, thread = view.by_pid.get(way.end.pid), view.graph.places.thread(way.end)
+    if kind == "sleep" and process is not None and thread is not None and _is_asleep(thread) and view.rests(thread):
+        if _asks_for_a_result(thread):
+            return False
+        if _is_short(thread) and view.work_beside(process, thread):
+            return True
+    moving: Dict[Agent, bool] = view.remembered.setdefault("moving", {})  # type: ignore[assignment]
+    for agent in way.agents:
+        if agent not in moving:
+            moving[agent] = _moves(view, agent)
+    return any(moving[agent] for agent in way.agents)
+
+
+def _moves(view: View, agent: Agent) -> bool:
+    thread, task = view.graph.places.thread(agent), view.graph.places.task(agent)
+    if task is not None:
+        return bool(task.moved)
+    if thread is None or (thread.wait is not None and thread.wait.kind == "event-loop"):
+        return False  # a loop's timers wake it, whatever its main task waits for
+    return view.moves(thread) or not view.rests(thread)
+
+
+# ---------------------------------------------------------------------- what to show
+
+
+def frame_of(view: View, agent: Agent) -> Optional[PythonFrame]:
+    """Return the program's innermost line of an agent; None if there is none."""
+    return own_frame(view.graph.places.stack(agent))
+
+
+def blocked_loop(view: View, way: Way) -> Optional[Thread]:
+    """Return the end of a path if it is the thread of an event loop that waits inside a callback, outside its selector."""
+    place, thread = view.graph.places.by_pid.get(way.end.pid), view.graph.places.thread(way.end)
+    if place is None or thread is None or thread.wait is None or thread.wait.kind in ("event-loop", "gil"):
+        return None
+    loop = place.loop_of.get(thread.tid)
+    return thread if loop is not None and _runs_task(place.process.tasks, loop.id) else None
+
+
+def _runs_task(tasks: Tuple[Task, ...], loop: str) -> bool:
+    return any(task.loop == loop and task.state == "running" for task in tasks)
