@@ -1,7 +1,7 @@
 """The page of a pattern, for a terminal and as Markdown.
 
-It consists of the pattern's docstring and of table entries: code before and after, releases with a fix, outranked
-patterns, required evidence, references.
+It consists of the pattern's docstring and of table entries: code before and after, releases with a fix, its tier among
+the patterns, required evidence, references.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Dict, Iterable, List, NamedTuple, Tuple
 
 from ..classify.engine import Rule, all_patterns
 from ..classify.facts.fixed_in import TABLE
+from ..classify.pattern import TIERS, Tier
 from ..classify.snippets import SNIPPETS
 from ..errors import UsageError
 from ..report.escape import clean, cut
@@ -26,6 +27,20 @@ _NEEDS = {
     "window": "an observation window: a capture has one, a single core does not",
     "python": "a Python interpreter that can be read",
     "cores": "a core",
+}
+#: What a pattern of each tier explains.
+TIER_WORDS: Dict[Tier, str] = {
+    "corruption": "memory that was overwritten",
+    "crash": "how the process crashed",
+    "outside": "a process that is held up from outside",
+    "specific": "a cause that names its mechanism",
+    "resource": "a resource that is gone, exhausted or overloaded",
+    "group": "agents that hold each other up",
+    "exit": "a join at exit",
+    "wait": "one wait that nothing ends",
+    "computation": "a computation, or input that does not come",
+    "peer": "a peer that does not answer",
+    "symptom": "a symptom, whose cause is another finding",
 }
 
 
@@ -56,11 +71,20 @@ def _lists(rule: Rule) -> List[Tuple[str, List[str]]]:
     pattern = rule.pattern
     found = [
         ("Fixed in", [f"{words(row.advice)} {row.reference}" for row in TABLE if rule.id in row.patterns]),
-        ("Ranks before", [", ".join(sorted(id_ for id_ in pattern.outranks if id_ != "*"))]),
+        ("Order", [_order(rule)]),
         ("Needs", [_NEEDS.get(need, need) for need in pattern.needs]),
         ("References", list(pattern.references)),
     ]
     return [(heading, [item for item in items if item]) for heading, items in found if any(items)]
+
+
+def _order(rule: Rule) -> str:
+    """Return the pattern's place among findings that name the same thread, or do not concern each other."""
+    pattern = rule.pattern
+    if pattern.yields:
+        return "It says how the process ended, not why: every other finding above *possible* comes before it."
+    place = f"tier {TIERS.index(pattern.tier) + 1} of {len(TIERS)}, {TIER_WORDS[pattern.tier]}"
+    return f"A cause comes before its consequences; where neither causes the other, it has {place}."
 
 
 def text(rule: Rule, width: int) -> str:
@@ -111,6 +135,7 @@ def index(rules: Iterable[Rule]) -> str:
             "# The patterns",
             "",
             "Written by `make docs` from `postmortem/classify/patterns/`; `postmortem patterns ID` prints the same page.",
+            "What is said of a hang that none of them recognises, and in which order findings stand: [roots](../roots.md).",
             "",
             "| pattern | what |",
             "|---|---|",

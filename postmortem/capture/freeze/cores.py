@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, Callable, ContextManager, Dict, List
 from ...bundle import Bundle, core_name
 from ...errors import TargetNotFound
 from ...memory import Memory
+from ..procfs.facts import boot_id
 from ..procfs.tree import Member, children_of
 from ..run.command import Command, Watch
 from . import image, memorybudget, moment, ptrace, refusal, rehearsal, selection, stop
@@ -176,6 +177,7 @@ class Capture:
             for pid, each in frozen.images.items():
                 note(pid, frozen.stopped_by.get(pid))
                 self._write(pid, each)
+                self._note_clocks(pid, frozen.clocks)
             self._complete([pid for pid in frozen.images if self._chosen[pid].mode == "python"])
         self._bundle.manifest["stops_s"] = self._pauses
         return max(self._pauses, default=None) or None
@@ -282,6 +284,18 @@ class Capture:
                 remedy = refusal.explain(pid).next if each.was_refused else "the rest of the core is correct"
                 step.fail("core-incomplete", "; ".join(each.shortcomings), remedy)
 
+    def _note_clocks(self, pid: int, clocks: moment.Clocks) -> None:
+        """Write stop.json of a core: when it was taken, by the clocks that its processes' deadlines are set by."""
+        source = self._sources.get(pid)
+        same = source is not None and source.shares_clocks
+        known = {
+            "realtime": round(clocks.realtime, 6),
+            "monotonic": round(clocks.monotonic, 6) if same else None,
+            "boot_id": boot_id(),
+        }
+        with self._bundle.step("core", f"process {pid}", only_failure=True):
+            self._bundle.write_json(f"raw/proc/{pid}/stop.json", known)
+
     def _complete(self, pids: List[int]) -> None:
         """Stop processes again whose cores lack pages, until none is missing or time is up."""
         until = time.monotonic() + self._share
@@ -295,9 +309,11 @@ class Capture:
                     jobs[pid] = job
             if not jobs:
                 return
-            for pid, each in self._stop(jobs, False).images.items():
+            frozen = self._stop(jobs, False)
+            for pid, each in frozen.images.items():
                 with self._bundle.step("core", f"process {pid}", only_failure=True), self._open_core(pid) as stream:
                     each.write(stream)
+                self._note_clocks(pid, frozen.clocks)
             pids = list(jobs)
 
     def _touch(self, pid: int) -> Optional[Callable[[Memory, float], None]]:

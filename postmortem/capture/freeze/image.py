@@ -20,7 +20,7 @@ from ...errors import TargetNotFound
 from ...memory import Memory
 from ...memory.live import HeldPages, LivePages
 from ...memory.procmem import below, root_prefix
-from ..procfs import parsers
+from ..procfs import facts, parsers
 from . import elfcore, memcopy, memorybudget, refusal, selection
 from .pages import PAGE, PageMap, Pages, Range
 from .segments import Plan, Segment, plan, union
@@ -54,6 +54,7 @@ class Source:
             self.auxv = parsers.read(f"{self._base}/auxv")
             self.identity = _identity(pid, self.tid)
             self._prefix = root_prefix(pid)
+            self.shares_clocks = facts.shares_clocks(pid, self.tid)
         except PermissionError:
             self.close()
             raise refusal.explain(pid) from None

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from typing import BinaryIO, Callable, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...errors import CaptureFailed, PermissionRefused, PostmortemError, TargetNotFound
@@ -49,6 +50,13 @@ class Limits(NamedTuple):
     asked_to_end: Callable[[], bool]
 
 
+class Clocks(NamedTuple):
+    """The clocks of this machine at the stop, in seconds: CLOCK_REALTIME and CLOCK_MONOTONIC."""
+
+    realtime: float
+    monotonic: float
+
+
 class Frozen(NamedTuple):
     """The result of a stop: pid → image, pid → why it has none, and the length of the pause."""
 
@@ -56,6 +64,7 @@ class Frozen(NamedTuple):
     refused: Dict[int, Exception]
     pause_s: float
     stopped_by: Dict[int, int]  # tid → the signal that had stopped its process before the freeze
+    clocks: Clocks
 
 
 def freeze_and_copy(
@@ -86,6 +95,7 @@ def freeze_and_copy(
     arena = memcopy.Arena(min(int(expected * _SLACK), limits.memory) + _SPARE)
 
     freezer.stop({pid: job.source.start for pid, job in jobs.items()}, also_children=newcomer is not None and not alone)
+    clocks = Clocks(time.time(), time.monotonic())
     images, refused = _images(freezer, jobs, newcomer)
     room = limits.memory
     for pid, each in sorted(images.items(), key=lambda item: item[1].bytes):  # small processes first
@@ -98,7 +108,7 @@ def freeze_and_copy(
     freezer.release()
 
     refused.update({pid: refusal.explain(pid) for pid in freezer.refused})
-    return Frozen(images, refused, freezer.pause_s, dict(freezer.stopped_by))
+    return Frozen(images, refused, freezer.pause_s, dict(freezer.stopped_by), clocks)
 
 
 def _images(

@@ -26,6 +26,7 @@ from ...cpython.state.interpreter import Python, holder_of, switch_counter
 from ...errors import PostmortemError
 from ...frameworks.asyncio.loopturns import turn_of
 from ...frameworks.asyncio.tasks import Asyncio
+from ...frameworks.trio.runners import Trio
 from ...memory.base import Fault
 from ...memory.procmem import ProcMem
 from ..freeze.image import Source
@@ -108,7 +109,8 @@ class _Interpreter:
         self._holders: List[List[float]] = []  # [time.monotonic(), address of the thread state, 0 for none]
         self._python: Optional[Python] = None
         self._exceptions: Optional[Dict[str, Any]] = None
-        self._waits: Optional[Dict[str, int]] = None  # address of a task → of the future that it awaits
+        #: Address of a task → of the future that it awaits; of a trio task: its number of steps.
+        self._waits: Optional[Dict[str, int]] = None
         self._turns: Dict[str, List[float]] = {}  # address of an event loop → [start of its turn, its callback]
         self.calls: Dict[str, List[int]] = {}  # address of a thread state → the call into C that it is in
         self._instructions: Dict[
@@ -151,7 +153,9 @@ class _Interpreter:
             states = [state for interpreter in python.interpreters for state in interpreter.threads]
             tasks = [task for interpreter in python.interpreters for task in Asyncio(python, interpreter).tasks()]
             found = Backlogs(python, until).found(users_of(states, tasks))
+            steps = [step for interpreter in python.interpreters for step in Trio(python, interpreter).all_steps()]
             self._waits = {str(task.address): task.waiter for task in tasks[:_MOST_TASKS]}
+            self._waits.update((str(task), count) for task, count in steps[:_MOST_TASKS])
         except _FAILED:
             return
         finally:

@@ -38,6 +38,7 @@ def process_json(pid: int) -> Dict[str, Any]:
         "cwd": working_directory(pid),
         "comm": parsers.text(stat.comm),
         "state": stat.state,
+        "exit_code": stat.exit_code if stat.state in "ZX" else None,
         "pgid": stat.pgid,
         "sid": stat.sid,
         "cgroup": parsers.lines(f"{base}/cgroup"),
@@ -138,6 +139,23 @@ def _age(start_ticks: int) -> Optional[float]:
         return round(float(parsers.read("/proc/uptime").split()[0]) - start_ticks / os.sysconf("SC_CLK_TCK"), 2)
     except (OSError, ValueError, IndexError):
         return None
+
+
+def boot_id() -> Optional[str]:
+    """Return the identity of this machine's boot, of which its clocks are; None if unreadable."""
+    try:
+        return parsers.text(parsers.read("/proc/sys/kernel/random/boot_id")).strip()
+    except OSError:
+        return None
+
+
+def shares_clocks(pid: int, tid: int) -> bool:
+    """Return whether CLOCK_MONOTONIC is the same for a thread as for us: whether both are in one time namespace.
+
+    Source: time_namespaces(7), Linux 5.6; a kernel without them has one for all.
+    """
+    ours = _link("/proc/self/ns/time")
+    return ours is None or _link(f"/proc/{pid}/task/{tid}/ns/time") == ours
 
 
 def is_python(facts: Dict[str, Any]) -> bool:

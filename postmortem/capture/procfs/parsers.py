@@ -79,6 +79,7 @@ class Stat(NamedTuple):
     major_faults: int
     io_delay: Optional[int]  # delayacct_blkio_ticks
     terminal: int  # device number of the controlling terminal, 0 for none
+    exit_code: Optional[int]  # wait status of a process that has ended; 0 also where it may not be read
     foreground: int  # the process group in that terminal's foreground, -1 without one
 
     @property
@@ -118,6 +119,7 @@ def parse_stat(line: bytes) -> Stat:
         number[8],
         int(fields[39]) if len(fields) > 39 else None,
         number[3],
+        int(fields[49]) if len(fields) > 49 else None,
         number[4],
     )
 

@@ -7,6 +7,7 @@
 
   function key(model, agent, grouped) {
     if (!grouped || model.kind(agent) === "process") return agent;
+    if (model.kind(agent) === "thread") return `thread|${model.alike(agent)}`;
     const edges = model.needs(agent);
     const about = model.flags(agent) & ~PM.FLAG.daemon;
     return `${model.kind(agent)}|${model.processNumber(agent)}|${model.stackNumber(agent)}|${model.gil(agent)}|${model.wait(agent)}|${edges}|${about}`;
@@ -43,6 +44,7 @@
         if (!groups.has(at)) groups.set(at, []);
         groups.get(at).push(agent);
       });
+      for (const members of groups.values()) members.sort((a, b) => rank(model, a) - rank(model, b) || a - b);
       this.groups = [...groups.values()].sort((a, b) => rank(model, a[0]) - rank(model, b[0]) || b.length - a.length || a[0] - b[0]);
       this.shown = 0;
       this.rows.replaceChildren();

@@ -25,6 +25,7 @@
       this.strings = data.strings.map((one) => (Array.isArray(one) ? data.strings[one[0]] + one[1] : one));
       this.folds = data.folds.map(unrolled);
       this.circles = data.circles.map(unrolled);
+      this.group = new Map(data.alike.map(unrolled).flatMap((members) => members.map((agent) => [agent, members[0]])));
       this.culprits = new Set(data.culprits.map(([file, line]) => `${file}:${line}`));
       this.several = data.processes.length > 1;
       this._waiters = null;
@@ -51,6 +52,9 @@
       const held = this.agents[agent][HOLDS] || [];
       return held.flatMap((what, at) => (at % 2 ? [] : [`${this.text(what)}, acquired in ${this.text(held[at + 1])}`]));
     }
+
+    /** The first of the threads that every report shows as one with it. */
+    alike(agent) { return this.group.has(agent) ? this.group.get(agent) : agent; }
 
     /** The kinds of what it needs, without whom and what exactly. */
     needs(agent) {

@@ -50,6 +50,13 @@ class Agents:
         self._process = {process.pid: at for at, process in enumerate(evidence.processes)}
         self._shapes: Dict[Shape, int] = {}
         self.rows: List[Row] = [self._row(agent) for agent in self.number]
+        #: Threads that the other reports show as one, too.
+        self.alike = [
+            [Agent(process.pid, thread.tid) for thread in group.threads]
+            for process in evidence.processes
+            for group in grouping.threads(process, diagnosis)
+            if len(group.threads) > 1
+        ]
         self.processes = [self._about(process) for process in evidence.processes]
 
     def _numbered(self, evidence: Evidence) -> Dict[str, int]:
@@ -96,7 +103,7 @@ class Agents:
     def _thread(self, agent: Agent, thread: Thread, process: Process) -> Shape:
         string = self._tables.string
         kind = thread.wait.kind if thread.wait is not None else None
-        doing = labels.doing(thread, self._lens(agent, thread, process), self._term)
+        doing = labels.now((thread,), self._lens(agent, thread, process), self._term)
         return (
             0,
             self._process[agent.pid],
@@ -168,9 +175,9 @@ class Agents:
         work = labels.work((thread,))
         if work:
             said.append(f"Over the window it {work}.")
-        if thread.calling is not None:
-            detail = f" ({thread.calling.detail})" if thread.calling.detail else ""
-            said.append(f"It is in a call of {thread.calling.function}{detail}.")
+        called = labels.called(thread)
+        if called:
+            said.append(f"It is in a call of {called}.")
         if thread.recursion is not None:
             said.append(f"Recursion: {details.turns(thread.recursion)}.")
         return [self._tables.string(one) for one in said]

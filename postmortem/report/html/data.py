@@ -32,6 +32,7 @@ def collected(evidence: Evidence, diagnosis: Diagnosis) -> Dict[str, object]:
         "processes": agents.processes,
         "shown": [number[a] for a in shown.agents if a in number],
         "folds": [_runs([number[a] for a in fold if a in number]) for fold in shown.folds],
+        "alike": [_runs([number[a] for a in group if a in number]) for group in agents.alike],
         "circles": [_runs([number[a] for a in circle if a in number]) for circle in shown.circles],
         "culprits": _pairs(culprits),
         "samples": windows.samples(evidence, number, tables),

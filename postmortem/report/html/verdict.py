@@ -8,7 +8,7 @@ from typing import Dict, Iterable, List, Optional, Sequence
 from ...evidence import Evidence, Gap
 from ...findings import Culprit, Diagnosis, Finding, Victim
 from .. import grouping
-from ..phrases import chains, labels, origins, roles
+from ..phrases import chains, labels, origins, roles, roots
 from ..phrases.culprits import by_place, labelled, sufferers, who
 from ..text import crashes, details, highlight, stacks
 from . import source
@@ -47,10 +47,17 @@ def head(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
             class_="sure",
         ),
         words(finding.summary),
+        _root(evidence, diagnosis),
         *_held_up(evidence),
         _about(evidence),
         class_="verdict",
     )
+
+
+def _root(evidence: Evidence, diagnosis: Diagnosis) -> Optional[Markup]:
+    """Return the root where it tells more than the verdict."""
+    root = roots.line(evidence, diagnosis)
+    return block("p", root, "root") if root is not None else None
 
 
 def _held_up(evidence: Evidence) -> List[Markup]:
@@ -106,7 +113,9 @@ def _unrecognised(evidence: Evidence, diagnosis: Diagnosis) -> Markup:
     process = evidence.processes[0]
     said = [f"Process {process.pid} has {labels.plural(len(process.threads), 'thread')}."]
     if len(process.threads) == 1:
-        said = [f"Process {process.pid} {labels.doing(process.threads[0], process, labels.Glossary())}."]
+        said = [f"Process {process.pid} {labels.now(process.threads, process, labels.Glossary())}."]
+    if diagnosis.root is not None:
+        said.insert(0, roots.sentences(evidence, diagnosis.root))
     if diagnosis.abstained:
         said.append(f"{labels.plural(len(diagnosis.abstained), 'pattern')} could not be decided; see below.")
     return block("p", " ".join(said))
@@ -128,7 +137,7 @@ def answer(evidence: Evidence, diagnosis: Diagnosis, number: int) -> Markup:
     left = join(
         (
             section(number, "lines", "Where to change the code", *lines) if lines else None,
-            _facts(finding, number),
+            _facts(evidence, finding, number),
         )
     )
     right = join(
@@ -197,10 +206,11 @@ def _crashed(evidence: Evidence, number: int) -> List[Markup]:
 # ---------------------------------------------------------------------- evidence
 
 
-def _facts(finding: Finding, number: int) -> Markup:
-    items = [block("li", fact) for fact in finding.evidence[:_FACTS]]
-    if len(finding.evidence) > _FACTS:
-        items.append(el("li", prose(labels.more(len(finding.evidence) - _FACTS))))
+def _facts(evidence: Evidence, finding: Finding, number: int) -> Markup:
+    facts = chains.facts(evidence, finding)
+    items = [block("li", fact) for fact in facts[:_FACTS]]
+    if len(facts) > _FACTS:
+        items.append(el("li", prose(labels.more(len(facts) - _FACTS))))
     references = [el("li", link(address)) for address in finding.references]
     return section(number, "evidence", "Evidence", _folded(items, _FEW), _list(references, "See also", "references"))
 

@@ -1,1 +1,1 @@
-"""Phrases shared by several formats, each defined once: ``labels`` (threads, waits), ``roles``, ``chains``, ``culprits``."""
+"""Phrases that formats share, each defined once: ``labels`` (threads, waits), ``roots``, ``roles``, ``chains``, ``culprits``."""

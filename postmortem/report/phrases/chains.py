@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import FrozenSet, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ...evidence import Evidence, HeldLock, PythonFrame
+from ...evidence import Evidence, Fact, HeldLock, PythonFrame
 from ...findings import Finding
 from ...waitgraph import Agent, Chain, Edge, WaitGraph, graph_of
 from . import bases, labels
@@ -12,6 +12,12 @@ from .wording import Wording, facts_in_words
 
 _LINKS = 12
 _CHAINS = 2
+#: What a wait is for where it could not be read.
+_UNREAD = ("some-call", "something")
+
+
+#: What is listed as evidence where every fact is a link of the wait chain.
+_SEE_CHAIN = "the waits of the cycle, as the wait chain lists them"
 
 
 class Step(NamedTuple):
@@ -27,12 +33,22 @@ class Way(NamedTuple):
 
     steps: Tuple[Step, ...]
     left_out: int  # number of its links
+    circle: FrozenSet[Agent] = frozenset()  # the agents of a wait-for cycle at its end, told in full
 
 
 def ways(evidence: Evidence, finding: Optional[Finding]) -> List[Way]:
     """Return the wait chains worth showing; none if a single sentence has said it."""
     graph = graph_of(evidence)
     return [_way(graph, chain) for chain in _chains(graph, evidence, finding)]
+
+
+def facts(evidence: Evidence, finding: Finding) -> List[str]:
+    """Return the facts to list below a finding: without the links of a wait-for cycle that a wait chain tells already."""
+    blamed = _blamed(graph_of(evidence), finding) if finding.links else []
+    if not any(way.circle & set(blamed) for way in (ways(evidence, finding) if blamed else ())):
+        return list(finding.evidence)
+    left = [fact for number, fact in enumerate(finding.evidence) if number not in finding.links]
+    return left or [_SEE_CHAIN]
 
 
 def _chains(graph: WaitGraph, evidence: Evidence, finding: Optional[Finding]) -> List[Chain]:
@@ -44,7 +60,7 @@ def _chains(graph: WaitGraph, evidence: Evidence, finding: Optional[Finding]) ->
     found: List[Chain] = []
     seen: Set[Agent] = set()
     for start in [*starts, *blamed]:
-        chain = graph.chain(start)
+        chain = _known(graph, graph.chain(start))
         agents = {edge.waiter for edge in chain.edges} | ({chain.last} if chain.last is not None else set())
         if start in seen or not _tells(graph, chain) or len(found) >= _CHAINS:
             continue
@@ -53,6 +69,15 @@ def _chains(graph: WaitGraph, evidence: Evidence, finding: Optional[Finding]) ->
         found.append(chain)
         seen |= agents
     return found
+
+
+def _known(graph: WaitGraph, chain: Chain) -> Chain:
+    """Return a chain without a last link that says nothing: a wait of an unknown kind that anybody may end."""
+    edge = chain.edges[-1] if chain.edges else None
+    unread = edge is not None and isinstance(edge.what, Fact) and edge.what.code in _UNREAD
+    if edge is None or not unread or chain.end not in ("anyone", "outside") or graph.stuck(edge.waiter):
+        return chain
+    return Chain(chain.edges[:-1], edge.waiter, "runs")
 
 
 def _blamed(graph: WaitGraph, finding: Finding) -> List[Agent]:
@@ -88,7 +113,16 @@ def _way(graph: WaitGraph, chain: Chain) -> Way:
         following = chain.edges[number + 1].waiter if number + 1 < len(chain.edges) else chain.last
         end = _end(graph, chain) if number + 1 == len(chain.edges) else ""
         steps.append(_step(graph, following, _link(graph, edge, following) + end))
-    return Way(tuple(steps), max(0, len(chain.edges) - _LINKS))
+    left_out = max(0, len(chain.edges) - _LINKS)
+    return Way(tuple(steps), left_out, _circle(chain) if not left_out else frozenset())
+
+
+def _circle(chain: Chain) -> FrozenSet[Agent]:
+    """Return the agents of the cycle that a chain ends in."""
+    agents = [edge.waiter for edge in chain.edges]
+    if chain.end != "circle" or chain.last not in agents:
+        return frozenset()
+    return frozenset(agents[agents.index(chain.last) :])
 
 
 def _step(graph: WaitGraph, agent: Optional[Agent], text: str) -> Step:

@@ -17,6 +17,9 @@ WORDS: Dict[FactCode, Template] = {
     ),
     "coroutine-queued": Template("the callback that starts the coroutine is in the ready queue of the event loop"),
     "coroutine-runs": Template("{task} runs the coroutine whose outcome goes to this future"),
+    "call-runs": Template("{task} runs the call whose outcome the thread waits for"),
+    "call-queued": Template("the call is in the queue of trio's loop, which has not begun it"),
+    "function-runs": Template("{worker} runs the function whose outcome the task waits for"),
     "set-by-shutdown": Template("only the thread that shuts the executor down sets it"),
     "workers-wait": Template("every worker of {pool} waits for a job (processes {processes}{more:+ …})"),
     "no-job-queued": Template("no job is queued: {thread} of the pool waits for one"),
@@ -80,6 +83,7 @@ WORDS: Dict[FactCode, Template] = {
     "permits-held": Template(
         "it has {limit:n permit}, and {held:n `with` statement} of these threads {held:v holds|hold} the {out} in use"
     ),
+    "parts-held": Template("it lends {limit} at most, and the holders of all {held} in use were found"),
     "records-ended-task": Template("{lock} records a task that has ended"),
     "stacks-hold-none": Template(
         "{threads:v the stack of the only Python thread was|the stacks of all @ Python threads were} read, and no "
@@ -99,6 +103,9 @@ WORDS: Dict[FactCode, Template] = {
     "mutex-owner-gone": Template("the mutex records thread {owner} as its owner, and the process has no such thread"),
     "alone-inside": Template(
         "it records no owner; thread {owner} is the only other thread inside the function that waits for it"
+    ),
+    "alone-inside-library": Template(
+        "it records no owner; thread {owner} is the only other thread inside the library that wants it"
     ),
     "readers-hold": Template(
         "{readers:n reader} {readers:v holds|hold} it, and it does not record which "

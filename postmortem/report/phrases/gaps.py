@@ -149,6 +149,7 @@ WORDS: Dict[GapCode, _Words] = {
         "it runs a greenlet: suspended greenlets, and the frames below this one, are not shown",
         "with gevent, gevent.util.print_run_info() shows all of them",
     ),
+    "greenlets-unread": _words(None, "with gevent, gevent.util.print_run_info() shows all of them"),
     "tasks-unread": _words(None),
     "locals-unread": _words(None),
     "locals-left-out": _words(
@@ -200,7 +201,10 @@ WORDS: Dict[GapCode, _Words] = {
     "no-reference-count": _words("references to {what} are not counted"),
     "weak-reference-unread": _words("there is a weak reference to {what} that could not be read"),
     "no-object-lists": _words("a free-threaded interpreter keeps no lists of its objects"),
-    "no-time-for-references": _words("the {seconds:g} s allowed per process for this ran out"),
+    "no-time-for-references": _words(
+        "the {seconds:g} s allowed per process for this ran out",
+        "install the extra `fast`, pip install 'postmortem[fast]': numpy searches ten times as fast",
+    ),
     "too-many-referrers": _words("the references to it were followed over a few hundred objects, and there are more"),
     "referrers-too-deep": _words("the references to it were followed over {levels:n level}, and there are more"),
     "referrers-unread": _words(None),

@@ -55,6 +55,13 @@ _STATES = {
 }
 
 
+#: Kinds of waits in which a thread acquires something.
+_ACQUIRED = ("lock", "rlock", "semaphore")
+_HOUR = 3600.0
+#: Seconds from which on a wait gives up so late that it is as good as endless to who waits for the program.
+_FAR_S = 600.0
+#: Least share of the window that a thread computes, or wants to; and least share runnable without a core that is told.
+_MOSTLY, _DELAYED = 0.5, 0.2
 #: CPython's default, in seconds (sys.getswitchinterval()).
 _USUAL_INTERVAL = 0.005
 
@@ -74,12 +81,16 @@ class Glossary:
 
 
 def seconds(value: float) -> str:
-    """Return a duration for the reader: ``40 ms``, ``1.5 s``, ``58 s``, ``12 min``."""
+    """Return a duration for the reader: ``40 ms``, ``1.5 s``, ``58 s``, ``12 min``, ``23 h``, ``4 days``."""
     if value < 0.0995:
         return f"{value * 1000:.3g} ms"
     if value < 10:
         return f"{value:.1f}".rstrip("0").rstrip(".") + " s"
-    return f"{value:.0f} s" if value < 600 else f"{value / 60:.0f} min"
+    if value < 600:
+        return f"{value:.0f} s"
+    if value < 2 * _HOUR:
+        return f"{value / 60:.0f} min"
+    return f"{value / _HOUR:.0f} h" if value < 48 * _HOUR else f"{value / (24 * _HOUR):,.0f} days"
 
 
 def trigger(found: Trigger) -> str:
@@ -160,14 +171,21 @@ def waiting(wait: Wait, process: Process, term: Glossary) -> str:
     if wait.kind == "gil":
         return phrase  # its futex, its 5 ms timer and the GIL's holder say nothing about this thread
     detail = wait.phrase or ""
-    if wait.verb == "waits" and detail:
+    if wait.verb in ("waits", "asks") and detail:
         phrase, detail = detail, ""
-    # nearly all locks wait on a futex: it is informative only if nothing else is known
-    if wait.syscall and wait.verb != "call" and (wait.syscall != "futex" or wait.kind == "other"):
-        phrase += f" in {wait.syscall}"
-    if wait.fd is not None and wait.verb != "call":
-        phrase += f" on descriptor {wait.fd}"
     resource = find_resource(process, wait.resource)
+    if wait.verb == "call" and resource is not None:
+        detail = ""  # the object's own description names the descriptor and its addresses
+    # nearly all locks wait on a futex: it is informative only if nothing else is known
+    if (
+        wait.syscall
+        and (wait.verb != "call" or resource is not None)
+        and not _looks_again(wait)
+        and (wait.syscall != "futex" or wait.kind == "other")
+    ):
+        phrase += f" in {wait.syscall}"
+    if wait.fd is not None and wait.verb != "call" and resource is None:
+        phrase += f" on descriptor {wait.fd}"
     if wait.pid is not None and resource is None:
         phrase += f": process {wait.pid}"
     if detail:
@@ -180,9 +198,28 @@ def waiting(wait: Wait, process: Process, term: Glossary) -> str:
 def _limit(wait: Wait) -> str:
     if wait.endless:
         return ", without a time limit"
-    if wait.timeout_s is None:
+    given = f", for up to {seconds(wait.timeout_s)}" if wait.timeout_s is not None else ""
+    if wait.kind == "event-loop" and wait.remaining_s is not None and wait.remaining_s <= 0:
+        return given  # its timer is due, and it is about to run it
+    return f"{given}{limit_ends(wait.remaining_s, wait.kind)}"
+
+
+def limit_ends(remaining_s: Optional[float], kind: str) -> str:
+    """Return when a wait ends by its time limit, as a phrase behind a comma; "" if unknown.
+
+    ``kind``: of the wait; a sleep does not give up.
+    """
+    if remaining_s is None:
         return ""
-    return f", for up to {seconds(wait.timeout_s)}"
+    if remaining_s < 0:
+        return f", {'over' if kind == 'sleep' else 'timed out'} since {seconds(-remaining_s)}"
+    what = "ends" if kind in ("sleep", "event-loop") else "gives up" if remaining_s >= _FAR_S else "times out"
+    return f", {what} in {seconds(remaining_s)}"
+
+
+def _looks_again(wait: Wait) -> bool:
+    """Return whether a thread only pauses in its call until it looks for the end of a child, or asks for a file's lock, again."""
+    return wait.kind in ("process", "file") and wait.polls_s is not None
 
 
 def find_resource(process: Process, name: Optional[str]) -> Optional[Resource]:
@@ -191,6 +228,9 @@ def find_resource(process: Process, name: Optional[str]) -> Optional[Resource]:
 
 
 def _addresses(resource: Resource) -> str:
+    """Return the addresses of a socket, behind the description of another object that does not have them."""
+    if resource.kind == "socket":
+        return ""
     if resource.remote:
         return f" ({resource.local or '?'} to {resource.remote})"
     return f" ({resource.local})" if resource.local else ""
@@ -216,7 +256,7 @@ def common_wait(threads: Sequence[Thread]) -> Thread:
     waits = [thread.wait for thread in threads]
     if first.wait is None or len(threads) == 1:
         return first
-    fields = ("syscall", "resource", "timeout_s", "endless", "fd", "pid")
+    fields = ("syscall", "resource", "timeout_s", "remaining_s", "endless", "fd", "pid")
     differing = [name for name in fields if len({getattr(wait, name, None) for wait in waits}) > 1]
     if len({wait.phrase if wait is not None else None for wait in waits}) > 1:
         differing += ["verb", "detail"]
@@ -237,6 +277,41 @@ def doing(thread: Thread, process: Process, term: Glossary) -> str:
     return "is in an unknown state"
 
 
+def now(threads: Sequence[Thread], process: Process, term: Glossary) -> str:
+    """Return what threads with the same stack do at the moment of the capture, as all reports say it.
+
+    A thread that computes most of the time was met in its wait by chance: the wait is what the capture saw, not its state.
+    """
+    if process.crash is not None and any(process.crash.tid == thread.tid for thread in threads):
+        return "crashed here"
+    state = doing(common_wait(threads), process, term)
+    if threads[0].wait is not None and threads[0].wait.kind != "gil" and all(map(computes, threads)):
+        return f"computes most of the time; at the moment of capture it {state}"
+    return state
+
+
+def computes(thread: Thread) -> bool:
+    """Return whether a thread used, or was runnable and waited for, most of a core over the window."""
+    counters = thread.counters
+    if counters is None or counters.cpu_s is None or counters.seconds <= 0:
+        return False
+    return counters.cpu_s + (counters.run_delay_s or 0.0) >= _MOSTLY * counters.seconds
+
+
+def called(thread: Thread) -> str:
+    """Return the C function that a thread is in, with what it was called for; "" if unknown.
+
+    A thread that acquires a lock is in no ``__exit__``, whatever an older extraction took for its call: the value stack
+    keeps that of the `with` around.
+    """
+    call = thread.calling
+    if call is None or (
+        thread.wait is not None and thread.wait.kind in _ACQUIRED and call.function.endswith("__exit__")
+    ):
+        return ""
+    return f"{call.function} ({call.detail})" if call.detail else call.function
+
+
 def work(threads: Sequence[Thread]) -> str:
     """Return the CPU used and the voluntary switches over the window, in words; "" without counters."""
     counted = [t.counters for t in threads if t.counters is not None and t.counters.seconds > 0]
@@ -246,11 +321,14 @@ def work(threads: Sequence[Thread]) -> str:
     cpu = [c.cpu_s / c.seconds for c in counted if c.cpu_s is not None]
     if cpu:
         parts.append(f"used {100 * sum(cpu):.0f} % of a core" if sum(cpu) >= 0.005 else "used no CPU")
+    delayed = sum(c.run_delay_s / c.seconds for c in counted if c.run_delay_s is not None)
+    if delayed >= _DELAYED * len(counted):
+        parts.append(f"was runnable but waited for a core for {100 * delayed / len(counted):.0f} % of the time")
     switches = [c.voluntary_switches / c.seconds for c in counted if c.voluntary_switches is not None]
     if sum(switches) >= 1:
         times = count(sum(switches))
         parts.append("gave up the CPU once a second" if times == "1" else f"gave up the CPU {times} times a second")
-    return " and ".join(parts)
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
 
 
 def gil_tells(gil: Gil, process: Process) -> bool:

@@ -22,17 +22,19 @@ class Waits:
     def of(self, tasks: Sequence[Task]) -> str:
         """Return what tasks with the same stack wait for, who holds that, and the locks they hold; "" if nothing is known."""
         tasks = tasks[:_COMPARED]
-        said = {self._awaits(task) for task in tasks}
+        ends = {_ends(task.wait) for task in tasks}
+        alike = len(ends) == 1  # what remains differs from task to task where all began after each other
+        said = {self._awaits(task, alike) for task in tasks}
         parts = [said.pop() if len(said) == 1 else _several(tasks)]
         held = {self._holds(task) for task in tasks}
         parts.append(held.pop() if len(held) == 1 else "Each holds something different.")
         return " ".join(filter(None, parts))
 
-    def _awaits(self, task: Task) -> str:
+    def _awaits(self, task: Task, with_rest: bool) -> str:
         wait = task.wait
         if wait is None:
             return "Waits only for its turn." if task.ready else ""
-        limit = ", without a time limit" if wait.endless else ""
+        limit = ", without a time limit" if wait.endless else _ends(wait) if with_rest else ""
         resource = self._resources.get(wait.resource or "")
         if resource is not None:
             return f"Waits for {resource.description}{self._holder(resource.owner_task)}{limit}."
@@ -62,6 +64,10 @@ class Waits:
                 place = f"{labels.short_path(held.frame.file)}:{held.frame.line or '?'}"
                 found.append(f"{resource.description}, acquired in {held.frame.function} at {place}")
         return f"Holds {'; '.join(found)}." if found else ""
+
+
+def _ends(wait: Optional[TaskWait]) -> str:
+    return labels.limit_ends(wait.remaining_s, wait.kind) if wait is not None else ""
 
 
 def _several(tasks: Sequence[Task]) -> str:

@@ -12,7 +12,7 @@ from typing import Iterator, List, NamedTuple, Optional, Sequence
 from ...evidence import Evidence
 from ...findings import Diagnosis, Finding, Victim
 from .. import grouping
-from ..phrases import labels, origins, roles
+from ..phrases import chains, labels, origins, roles, roots
 from ..phrases.culprits import by_place, labelled, sufferers, who
 from ..result import Result
 from . import highlight, stacks, textreport, waitchain
@@ -105,6 +105,9 @@ def _opening(evidence: Evidence, diagnosis: Diagnosis) -> Iterator[str]:
         yield f"**{prose(leading.summary)}**"
         meaning = labels.CONFIDENCES.get(leading.confidence, "unknown")
         yield f"{prose(leading.confidence.capitalize(), 100)}: {meaning}."
+        root = roots.line(evidence, diagnosis)
+        if root is not None:
+            yield prose(root)
         return
     yield f"{prose(origins.why(evidence))} No known pattern was recognised."
     page = Page(_WIDTH, False)
@@ -136,11 +139,12 @@ def _leading(evidence: Evidence, finding: Finding) -> Iterator[_Part]:
         yield _Part("Where to change the code", list(_culprits(evidence, finding)))
     yield _Part("What to do", [prose(finding.remedy)])
     yield _Part("Why", [prose(finding.explanation), *_causes(finding)])
-    facts = [f"- {prose(fact)}" for fact in finding.evidence[:_FACTS]]
+    said = chains.facts(evidence, finding)
+    facts = [f"- {prose(fact)}" for fact in said[:_FACTS]]
     see = [
         f"- See <{link}>" if _is_plain_link(link) else f"- See {prose(link)}" for link in finding.references[:_FACTS]
     ]
-    yield _Part("Evidence", ["\n".join([*_more(facts, len(finding.evidence)), *see]) or "None."])
+    yield _Part("Evidence", ["\n".join([*_more(facts, len(said)), *see]) or "None."])
     victims = sufferers(finding)
     if victims:
         yield _Part("Also affected", ["\n".join(_victims(evidence, victims))])

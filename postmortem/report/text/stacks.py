@@ -103,10 +103,10 @@ def _threads(page: Page, evidence: Evidence, process: Process, diagnosis: Diagno
     _left_out(page, shown[_GROUPS:], "stack")
     if folded:
         page.blank()
-        page.text("Idle:", 2, "dim")
+        page.text("Other threads, which wait and use hardly any CPU:", 2, "dim")
         for group in folded[:_IDLE_GROUPS]:
             _folded(page, process, group, term)
-        _left_out(page, folded[_IDLE_GROUPS:], "idle stack")
+        _left_out(page, folded[_IDLE_GROUPS:], "such stack")
 
 
 def _left_out(page: Page, groups: Sequence[grouping.ThreadGroup], noun: str) -> None:
@@ -122,9 +122,7 @@ def _group(
     thread = group.first
     page.blank()
     page.line(_who(group), 2, "bold" if group.cited or thread.is_main else "cyan")
-    state = labels.doing(labels.common_wait(group.threads), process, term)
-    if process.crash is not None and process.crash.tid == thread.tid:
-        state = "crashed here"
+    state = labels.now(group.threads, process, term)
     if thread.gil == "holds" and thread.wait is not None:
         state += f"; holds the {term('GIL')}"
     work = labels.work(group.threads)
@@ -154,15 +152,15 @@ def _who(group: grouping.ThreadGroup) -> str:
 
 def _folded(page: Page, process: Process, group: grouping.ThreadGroup, term: labels.Glossary) -> None:
     place = _place(group.first)
-    what = labels.doing(labels.common_wait(group.threads), process, term)
+    what = labels.now(group.threads, process, term)
     number = len(group.threads)
     many = f"×{number} threads: each " if number > 1 else f"{labels.label(group.first)}: "
     page.text(f"{many}{what}{f'; in {place}' if place else ''}", 4, "dim", first="- ")
 
 
 def _place(thread: Thread) -> Optional[str]:
-    if thread.python:
-        frame = thread.python[0]
+    frame = labels.own_place(thread.python)
+    if frame is not None:
         return f"{frame.function} at {labels.short_path(frame.file)}:{_number(frame.line)}"
     named = [frame.function for frame in thread.native if frame.function]
     return named[0] if named else None

@@ -6,12 +6,12 @@ Laid out for 80 columns without colour, as in a CI log, and of bounded length fo
 from __future__ import annotations
 
 from collections import Counter
-from typing import List, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 from ...evidence import Evidence, Gap, Process
 from ...findings import Culprit, Diagnosis, Finding, Victim
 from .. import grouping
-from ..phrases import labels, origins, roles
+from ..phrases import chains, labels, origins, roles, roots
 from ..phrases.culprits import by_place, labelled, sufferers, who
 from . import highlight, stacks, waitchain
 from .page import Page
@@ -32,7 +32,7 @@ def render(evidence: Evidence, diagnosis: Diagnosis, *, color: bool, width: int 
     page = Page(width, color)
     term = labels.Glossary()
     if diagnosis.findings:
-        _verdict(page, evidence, diagnosis.findings[0])
+        _verdict(page, evidence, diagnosis.findings[0], roots.line(evidence, diagnosis))
         _others(page, diagnosis.findings[1:])
     else:
         _nothing(page, evidence, diagnosis, term)
@@ -53,11 +53,13 @@ def render_many(results: Sequence[Tuple[str, Evidence, Diagnosis]], *, color: bo
     return "\n".join(parts)
 
 
-def _verdict(page: Page, evidence: Evidence, finding: Finding) -> None:
+def _verdict(page: Page, evidence: Evidence, finding: Finding, root: Optional[str]) -> None:
     page.line(f"Verdict: {finding.pattern}, {finding.confidence}", 0, "bold", _COLORS.get(finding.confidence, "cyan"))
     page.text(f"{finding.confidence.capitalize()}: {labels.CONFIDENCES.get(finding.confidence, 'unknown')}.", 0, "dim")
     page.blank()
     page.text(finding.summary)
+    if root is not None:
+        page.text(root)
     waitchain.show(page, evidence, finding)
     if finding.culprits:
         page.heading("Where to change the code")
@@ -69,10 +71,11 @@ def _verdict(page: Page, evidence: Evidence, finding: Finding) -> None:
     if finding.because_of:
         page.text(f"Caused by: {', '.join(finding.because_of)} (below).", 2)
     page.heading("Evidence")
-    for fact in finding.evidence[:_FACTS]:
+    facts = chains.facts(evidence, finding)
+    for fact in facts[:_FACTS]:
         page.text(fact, 2, first="- ")
-    if len(finding.evidence) > _FACTS:
-        page.text(labels.more(len(finding.evidence) - _FACTS), 2, first="- ")
+    if len(facts) > _FACTS:
+        page.text(labels.more(len(facts) - _FACTS), 2, first="- ")
     for reference in finding.references:
         page.text(f"See {reference}", 2, "dim")
     victims = sufferers(finding)
@@ -129,6 +132,9 @@ def summary(page: Page, evidence: Evidence, diagnosis: Diagnosis, term: labels.G
     if not evidence.processes:
         page.text("No process could be read; the gaps below say why.")
         return
+    if diagnosis.root is not None:
+        page.text(roots.sentences(evidence, diagnosis.root))
+        page.blank()
     _summary(page, evidence.processes[0], term)
     waitchain.show(page, evidence, None)
     if diagnosis.abstained:
@@ -143,11 +149,11 @@ def _summary(page: Page, process: Process, term: labels.Glossary) -> None:
         page.text(f"{subject} has no thread that could be read.")
         return
     if len(process.threads) == 1:
-        page.text(f"{subject} {labels.doing(process.threads[0], process, term)}.")
+        page.text(f"{subject} {labels.now(process.threads, process, term)}.")
         return
     page.text(f"{subject} has {labels.plural(len(process.threads), 'thread')}:")
     known = labels.Glossary(labels.TERMS)  # none is explained here, but where the threads are shown
-    doings = Counter(labels.doing(thread, process, known) for thread in process.threads)
+    doings = Counter(labels.now((thread,), process, known) for thread in process.threads)
     for text, number in doings.most_common(_DOINGS):
         page.text(text, 2, first=f"{number:>4} × ")
     rest = sum(number for _, number in doings.most_common()[_DOINGS:])
