@@ -88,6 +88,7 @@ ALLOWED: Dict[Tuple[str, str], str] = {
     ("cores.containers", "os.stat"): KERNEL,
     ("cores.coredumpctl", ".open"): NO_FILE,
     ("cores.coredumpctl", "os.path.realpath"): LOOKS,
+    ("cores.dumptimes", "open"): KERNEL,
     ("cores.folder", ".open"): HELD,
     ("cores.folder", "open"): HELD,
     ("cores.journal", ".is_dir"): LOOKS,

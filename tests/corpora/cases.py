@@ -88,7 +88,7 @@ class Case:
     def files(self) -> List[Path]:
         """What the program consists of: neither the answers nor the peer."""
         out = (*_KEPT_BACK, self.peer)
-        return sorted(path for path in self.folder.iterdir() if path.is_file() and path.name not in out)
+        return sorted(path for path in self.folder.iterdir() if path.is_file() and path.name not in out and not path.match("twin-*.json"))
 
     def copy_to(self, folder: Path) -> None:
         for path in self.files():

@@ -94,8 +94,8 @@ def peer(case: Case) -> Iterator[List[str]]:
             process.kill()
 
 
-def record(case: Case, version: str) -> bytes:
-    """Scrubbed evidence of one run. Raises NotRecorded."""
+def record(case: Case, version: str, beside: str = "") -> bytes:
+    """Return scrubbed evidence of one run; ``beside``: code that starts with every interpreter of it. Raises NotRecorded."""
     if case.record == "synthesised":
         return _compact(runpy.run_path(str(case.folder / "evidence.py"))["evidence"]())
     base = interpreter(version)
@@ -111,7 +111,12 @@ def record(case: Case, version: str) -> bytes:
         scratch = outer / "app" / "scratch"
         scratch.mkdir(parents=True)
         case.copy_to(outer / "app")
-        program = [*stage.enter, str(python), "program.py", *case.args, *address]
+        joined: List[str] = []
+        if beside:
+            (outer / "beside").mkdir()
+            (outer / "beside" / "sitecustomize.py").write_text(beside, "utf-8")
+            joined = ["env", f"PYTHONPATH={outer / 'beside'}"]
+        program = [*stage.enter, *joined, str(python), "program.py", *case.args, *address]
         taken = {"capture": _captured, "core": _left}[case.record]
         raw = taken(case, stage, outer, program)
         return _compact(ev.decode(scrub(raw, _folders(outer, base, python))))
@@ -137,15 +142,25 @@ def _captured(case: Case, stage: Stage, outer: Path, program: List[str]) -> byte
         command += ["-t", f"{case.timeout:g}", "--", *program]
     else:
         running = subprocess.Popen(
-            program, cwd=outer / "app", env=_surroundings(stage, outer), stdin=stage.stdin,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            program,
+            cwd=outer / "app",
+            env=_surroundings(stage, outer),
+            stdin=stage.stdin,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         time.sleep(case.timeout)
         stage.freeze()
         command += ["--pid", str(running.pid)]
     done = subprocess.run(
-        command, cwd=outer / "app", env=_surroundings(stage, outer), stdin=stage.stdin, capture_output=True, text=True,
-        timeout=CAPTURE_S, check=False,
+        command,
+        cwd=outer / "app",
+        env=_surroundings(stage, outer),
+        stdin=stage.stdin,
+        capture_output=True,
+        text=True,
+        timeout=CAPTURE_S,
+        check=False,
     )
     if done.returncode != (TIMED_OUT if running is None else 0):
         raise NotRecorded(f"capture ended with {done.returncode}: {done.stderr.strip()[-300:]}")
@@ -164,8 +179,13 @@ def _left(case: Case, stage: Stage, outer: Path, program: List[str]) -> bytes:
     # a run in the background has SIGQUIT and SIGINT ignored, and so would the program
     unlimited = ["env", "--default-signal", "/bin/sh", "-c", 'ulimit -c unlimited; exec "$@"', "sh"]
     process = subprocess.Popen(
-        [*unlimited, *program], cwd=app, env=_surroundings(stage, outer), stdin=stage.stdin, start_new_session=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        [*unlimited, *program],
+        cwd=app,
+        env=_surroundings(stage, outer),
+        stdin=stage.stdin,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         process.wait(case.timeout)

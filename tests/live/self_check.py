@@ -6,6 +6,7 @@ Prints ``ok`` or raises. Only the standard library and what the package offers t
 import argparse
 import asyncio
 import asyncio.base_events
+import collections
 import concurrent.futures
 import contextvars
 import dis
@@ -18,13 +19,13 @@ import types
 
 from postmortem.cpython.frames.calls import callable_name
 from postmortem.cpython.frames.functions import Functions
+from postmortem.cpython.heap.parts import Parts
 from postmortem.cpython.objects.attributes import Slots, attributes
 from postmortem.cpython.objects.builtins import NotThat
 from postmortem.cpython.objects.code import Code
 from postmortem.cpython.state.interpreter import Python
 from postmortem.frameworks.asyncio.futures import Futures
 from postmortem.frameworks.asyncio.primitives import Primitives
-from postmortem.frameworks.leases import Leases
 from postmortem.memory import ProcMem
 
 
@@ -194,17 +195,23 @@ def check_locks_in_python(python):
             assert taken.word == python.locks.at(id(one._block)).word
 
 
-def check_leases(objects):
-    """A connection of SQLAlchemy's leads to its pool's queue, seen through what is around it; not once it is given back."""
-    fairy = type("_ConnectionFairy", (), {"__slots__": ("_connection_record", "_pool")})()
-    fairy._pool, fairy._connection_record = Plain(), Plain()
-    fairy._pool._pool = queue = ["the queue"]
-    around = type("Connection", (), {})()
-    around._dbapi_connection = fairy
-    for value in (fairy, around):
-        assert [lease[:] for lease in Leases(objects).of(id(value))] == [(id(fairy), id(queue))]
-    fairy._connection_record = None
-    assert [list(Leases(objects).of(id(value))) for value in (fairy, around, queue, 5)] == [[]] * 4
+def check_parts(objects):
+    """An object's attributes and slots, also those of a base; what containers have; a class's module."""
+    parts, base = Parts(objects), type("Base", (), {"__slots__": ("_pool", "unset")})
+    both = type("Both", (base,), {"__slots__": ("record", "__dict__"), "__module__": "a.library"})()
+    both._pool, both.record, both.plain = Plain(), Plain(), 5
+    assert parts.attributes(id(both)) == {"_pool": id(both._pool), "record": id(both.record), "plain": id(both.plain)}
+    assert parts.module(id(type(both))) == "a.library"
+    for items in (
+        [both, 1],
+        (both, 1),
+        {both, 1},
+        collections.deque([both, 1]),
+        {both: 1},
+        collections.OrderedDict({both: 1}),
+    ):
+        assert sorted(parts.items(id(items)) or ()) == sorted([id(both), id(1)])
+    assert parts.items(id(both)) is None and parts.attributes(5) == {}
 
 
 def lines(code):
@@ -246,7 +253,7 @@ def main():
     check_futures(python)
     check_locks_of_tasks(python.objects)
     check_locks_in_python(python)
-    check_leases(python.objects)
+    check_parts(python.objects)
     check_lines(python.objects)
     print("ok")
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from postmortem.classify.engine import all_patterns
+from postmortem.classify.facts.view import View
+from postmortem.classify.pattern import Match
 from postmortem.evidence import (
     Counters,
     Evidence,
@@ -23,6 +26,7 @@ from postmortem.evidence import (
     Wait,
 )
 from postmortem.evidence.vocabulary import OwnerBasis, ResourceKind, TriggerKind
+from postmortem.findings import CONFIDENCES
 
 from .diagnosed import classify
 
@@ -175,3 +179,22 @@ def counted(
     return Counters(
         1.0, cpu, switches, 0, delay, major_faults=faults, states=states, syscalls=calls or {}, wchan=wchan or {}
     )
+
+
+def claimed(known: Evidence, pattern: str) -> Optional[str]:
+    """Return the highest confidence of a pattern's own matches, without verdicts of the root; None if it claims nothing."""
+    view = View(known)
+    rule = next(rule for rule in all_patterns() if rule.id == pattern)
+    levels = {answer.confidence for answer in rule.match(view) if isinstance(answer, Match)}
+    return next((confidence for confidence in CONFIDENCES if confidence in levels), None)
+
+
+def silent(known: Evidence, *patterns: str) -> bool:
+    """Return whether these patterns claim nothing, and the verdict of the root is at most *possible* under their ids."""
+    told = found(known)
+    return all(claimed(known, one) is None and told.get(one) in (None, "possible") for one in patterns)
+
+
+def firm(known: Evidence) -> Dict[str, str]:
+    """Return the findings above *possible*."""
+    return {pattern: confidence for pattern, confidence in found(known).items() if confidence != "possible"}

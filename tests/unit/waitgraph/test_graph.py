@@ -343,3 +343,16 @@ def test_a_closed_object_whose_waiter_wakes_again_and_again_is_signalled() -> No
     reach = Resource("c", "condition", "Condition turns", closed=True)
     moving = waiting(100, "c", "condition", counters=Counters(1.0, 0.1, 30_000))
     assert graph(process([moving, running(101)], [reach])).stuck(T(100)) is None
+
+
+def test_edges_tell_what_remains_of_their_wait() -> None:
+    """Of a thread's wait and a task's, but not of the task's turn."""
+    timed = waiting(PID, "a", wait={"endless": False, "remaining_s": 82_800.0})
+    asleep = task("t", TaskWait("event", endless=False, remaining_s=4.2))
+    found = graph(process([timed], [lock("a", 9)], tasks=(asleep,), loops=(idle_loop(PID),))).edges
+    edges = [edge for several in found.values() for edge in several]
+    assert {(e.kind, e.remaining_s) for e in edges if not e.waiter.is_process} == {
+        ("lock", 82_800.0),
+        ("turn", None),
+        ("event", 4.2),
+    }

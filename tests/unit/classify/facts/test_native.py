@@ -58,7 +58,7 @@ def inversion(basis: OwnerBasis = "recorded") -> Process:
 
 def test_a_mutex_and_the_gil_in_two_orders() -> None:
     """Both owners are recorded: a proof. The line that called into the library with the GIL held comes first, then the
-    place in the library, then the other side's; it outranks that the GIL is kept by native code."""
+    place in the library, then the other side's; it comes before that the GIL is kept by native code."""
     findings = classify(evidence(inversion())).findings
     first = findings[0]
     assert (first.pattern, first.confidence) == ("native-lock-gil-inversion", "proven")

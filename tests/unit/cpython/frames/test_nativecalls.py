@@ -121,6 +121,19 @@ def test_only_slots_in_use_count(stack: Stack) -> None:
     assert call.function == "gc.collect"
 
 
+def test_the_exit_of_a_with_block_is_no_call_until_the_block_is_left(stack: Stack) -> None:
+    """A `with` keeps ``__exit__`` below what its block works on; called, it has None or a number behind it."""
+    kept, lock = stack.function("__exit__", stack.make("_thread.lock")), stack.make("_thread.lock")
+    nothing = stack.make("NoneType")
+    assert called(stack, kept, lock, used=2) is None  # the inner `with` acquires its lock
+    assert called(stack, kept, used=1) is None
+    left = called(stack, kept, nothing, nothing, nothing, used=4)
+    raised = called(stack, kept, stack.make("int", 24), stack.make("ValueError"), used=3)
+    for call in (left, raised):
+        assert call is not None
+        assert call.function == "_thread.lock.__exit__"
+
+
 def test_two_candidates_are_no_answer(stack: Stack) -> None:
     """Where the height is unknown, and slots name two functions, either may be what was there before."""
     gc, old = stack.function("collect", stack.module("gc")), stack.function("sleep", stack.module("time"))

@@ -13,6 +13,7 @@ from postmortem.cpython.heap.reachability import MAX_LEVELS, Reach, ReferredTo, 
 from postmortem.cpython.heap.referrers import Reference, References
 from postmortem.cpython.heap.slots import CALLBACK, DICT, FIELD, ITEM, WEAK, Slot
 from postmortem.cpython.objects.builtins import NotThat, TypeInfo
+from postmortem.cpython.objects.wordsearch import OutOfTime
 from postmortem.cpython.state.interpreter import ThreadState
 
 LOCK, DEQUE, QUEUE, REGISTRY, MODULE, TASK, OTHER = range(0x1000, 0x8000, 0x1000)
@@ -44,7 +45,7 @@ def held(by: int, how: Slot = ITEM, counted: bool = True, kind: Any = "all") -> 
 
 
 def on_stack(thread: ThreadState) -> Reference:
-    frame: Any = SimpleNamespace(function="work", is_in=lambda *_names: False)
+    frame: Any = SimpleNamespace(function="work", code=SimpleNamespace(address=0x9000), is_in=lambda *_names: False)
     return Reference(8, True, Slot("local", "it"), None, thread, frame)
 
 
@@ -187,6 +188,20 @@ def test_a_search_that_fails_says_why() -> None:
     walks: List[Walk] = [Walk(python, referrers, Surroundings({1}, set(), set()), {}, [LOCK])]
     walk(referrers, walks)
     assert walks[0].reach.obstacle == reachability.Obstacle("unreadable", "no time") and not walks[0].reach.complete
+
+
+def test_a_search_that_runs_out_of_time_says_that() -> None:
+    """It is another reason than memory that cannot be read: more time, or a faster search, would help."""
+
+    class Late(Memory):
+        def of(self, addresses: Sequence[int]) -> Dict[int, References]:
+            raise OutOfTime("late")
+
+    referrers: Any = Late({})
+    python: Any = SimpleNamespace(objects=Objects())
+    walks: List[Walk] = [Walk(python, referrers, Surroundings({1}, set(), set()), {}, [LOCK])]
+    walk(referrers, walks)
+    assert walks[0].reach.obstacle == reachability.Obstacle("late")
 
 
 def test_what_stands_in_the_ready_queue_waits_for_the_thread_of_its_loop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,11 @@ from typing import List
 
 import pytest
 
-from postmortem.cpython.heap.allocations import beginnings
+from postmortem.cpython.heap import allocations
+from postmortem.cpython.heap.allocations import Allocations
+from postmortem.cpython.objects import wordsearch
 from postmortem.cpython.objects.builtins import NotThat
-from postmortem.cpython.objects.wordsearch import WordSearch, near
+from postmortem.cpython.objects.wordsearch import OutOfTime, WordSearch, near
 from postmortem.memory import Segments
 
 BASE = 0x7F1234560000
@@ -57,8 +59,8 @@ def test_missing_pages_are_passed_over() -> None:
 
 
 def test_a_search_ends_when_its_time_is_up() -> None:
-    """It is NotThat then, not an empty answer."""
-    with pytest.raises(NotThat):
+    """It is an exception then, a kind of NotThat, not an empty answer."""
+    with pytest.raises(OutOfTime):
         search(Segments({BASE: b"\0" * 4096}), 4096, seconds=-1).places([1 << 40])
 
 
@@ -71,6 +73,22 @@ def test_some_places_of_a_word_will_do() -> None:
     assert search(memory, 8192).some(word, 2) == [BASE + 8, BASE + 16]
     assert search(memory, 8192).some(word, 50) == [BASE + 8, BASE + 16, BASE + 24]
     assert search(memory, 8192).some(word + 8, 50) == []
+
+
+def test_words_that_stand_everywhere_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that has more places than are of interest has no answer, the others keep theirs; too many places of all words
+    together end the search."""
+    monkeypatch.setattr(wordsearch, "MAX_PLACES", 100)
+    everywhere, once = 0x7F1234567890, 0x7F1234567898
+    memory = Segments({BASE: struct.pack("<Q", everywhere) * 511 + struct.pack("<Q", once)})
+    for others in (0, 20):
+        words = [everywhere, once, *range(0x1000, 0x1000 + 16 * others, 16)]
+        found = search(memory, 4096).places(words)
+        assert everywhere not in found and found[once] == [BASE + 4088]
+    monkeypatch.setattr(wordsearch, "MAX_PLACES", 10_000)
+    monkeypatch.setattr(wordsearch, "MAX_TOGETHER", 100)
+    with pytest.raises(NotThat):
+        search(memory, 4096).places([everywhere, once])
 
 
 def test_what_is_found_in_time_is_kept() -> None:
@@ -97,6 +115,7 @@ def pool(version_bits: int, szidx: int) -> Segments:
     memory = Segments({BASE: b"\0" * size})
     memory.put(BASE, struct.pack("<I", 3))
     memory.put(BASE + 36, struct.pack("<I", szidx))
+    memory.put(BASE + 44, struct.pack("<I", size - 16 * (szidx + 1)))
     return memory
 
 
@@ -105,7 +124,22 @@ def test_a_block_of_a_pool_begins_where_its_size_says(version: tuple[int, int], 
     """48 bytes behind the pool's beginning lies the first block; all words up to the place may be a table's first."""
     memory = pool(bits, 3)  # blocks of 64 bytes
     place = BASE + 48 + 64 * 5 + 24
-    assert beginnings(memory, version, place)[:4] == [place - 24, place - 16, place - 8, place]
+    block = Allocations(memory, version).block(place)
+    assert block is not None and block.start == place - 24 and block.sure
+    assert Allocations(memory, version).beginnings(place)[:4] == [place - 24, place - 16, place - 8, place]
+
+
+def test_what_merely_looks_like_a_pool_rules_out_no_chunk() -> None:
+    """A header whose last field does not fit: the place may be in a block, or in a chunk of malloc's."""
+    memory = pool(14, 3)
+    memory.put(BASE + 44, struct.pack("<I", 5))
+    memory.put_words(BASE + 4096 + 8, 544 | 1)
+    memory.put_words(BASE + 4096 + 544 + 8, 64 | 1)
+    place = BASE + 4096 + 400
+    told = Allocations(memory, (3, 12))
+    block = told.block(place)
+    assert block is not None and not block.sure
+    assert {block.start, BASE + 4096 + 16} <= set(told.beginnings(place))
 
 
 def test_a_chunk_begins_behind_its_size() -> None:
@@ -115,17 +149,30 @@ def test_a_chunk_begins_behind_its_size() -> None:
     memory.put_words(BASE + 4096 + 8, 544 | 1)
     memory.put_words(BASE + 4096 + 544 + 8, 64 | 1)
     start, place = BASE + 4096 + 16, BASE + 4096 + 400
-    assert start in beginnings(memory, (3, 8), place)
+    assert start in Allocations(memory, (3, 8)).beginnings(place)
     memory.put_words(BASE + 4096 + 544 + 8, 64)
-    assert start not in beginnings(memory, (3, 8), place)
+    assert start not in Allocations(memory, (3, 8)).beginnings(place)
+
+
+def test_pages_are_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is remembered of pages is bounded, and answers stay the same."""
+    monkeypatch.setattr(allocations, "_MOST_PAGES", 3)
+    memory = Segments({BASE: bytes(1 << 18)})
+    for page in range(64):
+        memory.put_words(BASE + 4096 * page + 8, 544 | 1)
+        memory.put_words(BASE + 4096 * page + 544 + 8, 64 | 1)
+    told = Allocations(memory, (3, 8))
+    for _ in range(2):
+        assert all(BASE + 4096 * n + 16 in told.beginnings(BASE + 4096 * n + 400) for n in range(64))
+        assert len(told._chunks) <= 3
 
 
 def test_garbage_has_no_beginnings_without_end() -> None:
     """Any bytes around a place yield a bounded list, memory that is missing an empty one."""
     for filler in (b"\0", b"\xff", b"\x21"):
-        found: List[int] = beginnings(Segments({BASE: filler * 65536}), (3, 12), BASE + 32768)
+        found: List[int] = Allocations(Segments({BASE: filler * 65536}), (3, 12)).beginnings(BASE + 32768)
         assert len(found) <= 3 * 4096 + 64
-    assert beginnings(Segments({}), (3, 12), BASE) == []
+    assert Allocations(Segments({}), (3, 12)).beginnings(BASE) == []
 
 
 def test_a_block_of_musl_is_told_by_its_group() -> None:
@@ -136,9 +183,9 @@ def test_a_block_of_musl_is_told_by_its_group() -> None:
     memory.put_words(record, 0, 0, group)
     memory.put_words(start - 8, 34 << 48 | 1 << 40)
     place = start + 264
-    assert start in beginnings(memory, (3, 11), place, on_musl=True)
-    assert start not in beginnings(memory, (3, 11), place)
+    assert start in Allocations(memory, (3, 11), on_musl=True).beginnings(place)
+    assert start not in Allocations(memory, (3, 11)).beginnings(place)
     memory.put_words(start - 8, 1 << 40 | 1 << 32 | 34)  # the same offset in four bytes
-    assert start in beginnings(memory, (3, 11), place, on_musl=True)
+    assert start in Allocations(memory, (3, 11), on_musl=True).beginnings(place)
     memory.put_words(record, 0, 0, group + 16)
-    assert start not in beginnings(memory, (3, 11), place, on_musl=True)
+    assert start not in Allocations(memory, (3, 11), on_musl=True).beginnings(place)

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import pytest
 
-from postmortem.evidence import HeldLock, Process, PythonFrame, Resource, Thread
+from postmortem.evidence import HeldLock, LeftBehind, Process, PythonFrame, Resource, Thread
 from postmortem.extract.cross_process.forks import (
     BEFORE_FORK,
     LockPlace,
@@ -65,6 +65,22 @@ def test_a_recorded_holder_was_not_forked(tmp_path: Path) -> None:
     assert [(w.role, w.basis, w.pid, w.tid, w.name) for w in lock.wakers] == [
         (BEFORE_FORK, "recorded", 1, 11, "pusher")
     ]
+
+
+def test_threads_that_stayed_in_the_parent(tmp_path: Path) -> None:
+    """Those whose control blocks the child has, native ones too; and what they await the original of."""
+    native, path = BLOCKS + 0x180, child_core(tmp_path, threads=(FORKER, OTHER, BLOCKS + 0x180))
+    queue = Resource("queue-1", "queue", "Queue q", waiters=(11,))
+    threads = (Thread(10, is_main=True), Thread(11, "pusher"), Thread(12), Thread(13))
+    parent, mine = Process(1, threads=threads, resources=(queue,)), Process(2, 1, threads=(Thread(20, is_main=True),))
+    traces = {
+        1: Trace(
+            b"same", {FORKER: 10, OTHER: 11}, pointers={native: 12, BLOCKS + 0x1C0: 13}, things={"queue-1": 0x7000}
+        ),
+        2: Trace(b"same", {FORKER: 20}, pointers={FORKER: 20}, things={"queue-5": 0x7000, "event-1": 0x7100}),
+    }
+    found = with_kinship([parent, mine], traces, lambda _pid: ElfCore(path))[1]
+    assert (found.forked, found.left_behind) == (True, (LeftBehind(11, "pusher", ("queue-5",)), LeftBehind(12)))
 
 
 def test_a_plain_lock_is_held_by_the_parents_thread(tmp_path: Path) -> None:

@@ -9,10 +9,13 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import pytest
 
 from postmortem.cpython.heap.reachability import Actor, Obstacle, Reach, ReferredTo, Step
+from postmortem.cpython.objects.wordfinders import ArrayFinder
 from postmortem.cpython.runtime.releases import LAYOUTS
 from postmortem.cpython.state.interpreter import ThreadState
 from postmortem.evidence import Gap, Resource, Thread, Wait, replace
+from postmortem.extract.ownership import wakers
 from postmortem.extract.ownership.wakers import Books, Reaches
+from postmortem.extract.process.fastwords import Means
 from postmortem.extract.process.threadtable import ThreadTable
 
 from ....support.contexts import made
@@ -117,6 +120,15 @@ COUNTS = Reach(obstacle=Obstacle("uncounted", "the Queue", 3, 2))
 def test_a_gap_names_no_remedy_that_cannot_help() -> None:
     """Every page was in the core already."""
     assert [remedy(gap) for gap in settled(COUNTS, whole=True).gaps] == [""]
+
+
+@pytest.mark.parametrize("lacking", [True, False])
+def test_a_search_that_was_too_slow_names_what_makes_it_fast(monkeypatch: pytest.MonkeyPatch, lacking: bool) -> None:
+    """The extra with numpy, unless it was used, or would not have been."""
+    monkeypatch.setattr(wakers, "best_means", lambda _size: Means(ArrayFinder(), lacks_numpy=lacking))
+    (gap,) = settled(Reach(obstacle=Obstacle("late"))).gaps
+    assert gap.code == "no-time-for-references" and gap.slots == {"seconds": wakers.SECONDS}
+    assert ("postmortem[fast]" in remedy(gap)) is lacking
 
 
 def test_what_anybody_reaches_is_decided_whatever_else_was_not_found() -> None:

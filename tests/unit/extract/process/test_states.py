@@ -58,3 +58,15 @@ def test_threads_that_could_not_be_stopped() -> None:
     assert {tid: found.ident for tid, found in match_states(python, core).items()} == {7: 0x7001, 8: 0x7000}
     alone: Any = Fake(threads=threads[:1], writable=[])
     assert match_states(Fake(interpreters=[Fake(threads=[first])]), alone)[7].ident == 0x7000  # type: ignore[arg-type]
+
+
+def test_kernel_threads_of_io_uring_have_no_state() -> None:
+    """They keep the thread pointer of the thread that made them, which its control block names, and never run its code."""
+    one = state(0, 1)
+    threads = [CoreThread(9, 0, {"fs_base": 0x7000}), CoreThread(7, 0, {"fs_base": 0x7000})]
+    words = {0x7000 + 0x2D0: 7}
+    core: Any = Fake(threads=threads, writable=[], u32=words.__getitem__)
+    python: Any = Fake(interpreters=[Fake(threads=[one])])
+    assert list(match_states(python, core)) == [7]
+    words[0x7000 + 0x2D0] = 4711  # its number in a namespace of its own
+    assert list(match_states(python, core)) == [7]

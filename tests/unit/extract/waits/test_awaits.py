@@ -15,21 +15,34 @@ def test_a_clock_bounds_what_it_cancels() -> None:
         3: Awaited("task", tasks=[5]),
         4: Awaited("event"),
     }
-    assert _bounded(found, {1}, {}) == {1, 2, 3, 4}
+    assert set(_bounded(found, {1: None}, {})) == {1, 2, 3, 4}
 
 
 def test_a_clock_that_cancels_a_gather_bounds_its_tasks() -> None:
     """Its future is no task, but cancelling it cancels them; one that shields them keeps them."""
     for passes_on, bounded in ((True, {7, 2}), (False, {7})):
         gathered = Awaited("tasks", tasks=[2], passes_on=passes_on)
-        assert _bounded({1: gathered, 2: Awaited("lock")}, {7}, {7: gathered}) == bounded
+        assert set(_bounded({1: gathered, 2: Awaited("lock")}, {7: None}, {7: gathered})) == bounded
 
 
 def test_wait_for_bounds_the_task_that_it_made() -> None:
     """Up to 3.11 it is that task which is cancelled, not the waiter."""
     found = {1: Awaited("task", tasks=[2], passes_on=True, timed=True), 2: Awaited("tasks", tasks=[1], passes_on=True)}
-    assert _bounded(found, set(), {}) == {1, 2}  # a circle ends
-    assert _bounded({1: Awaited("task", tasks=[2], timed=True)}, set(), {}) == set()
+    assert set(_bounded(found, {}, {})) == {1, 2}  # a circle ends
+    assert _bounded({1: Awaited("task", tasks=[2], timed=True)}, {}, {}) == {}
+
+
+def test_the_first_timer_counts() -> None:
+    """By whatever path it cancels; a timer whose time is unknown counts where no other does."""
+    found = {
+        1: Awaited("task", tasks=[2], passes_on=True),
+        2: Awaited("tasks", tasks=[3], passes_on=True),
+        3: Awaited("event"),
+    }
+    assert _bounded(found, {1: 9.0, 3: 12.0}, {}) == {1: 9.0, 2: 9.0, 3: 9.0}
+    assert _bounded(found, {1: 9.0, 3: 5.0}, {}) == {1: 9.0, 2: 9.0, 3: 5.0}
+    assert _bounded(found, {1: None, 3: 5.0}, {}) == {1: None, 2: None, 3: 5.0}
+    assert _bounded({1: found[1], 2: Awaited("lock")}, {7: 4.0}, {7: found[1]}) == {7: 4.0, 2: 4.0}
 
 
 def test_states_in_words() -> None:

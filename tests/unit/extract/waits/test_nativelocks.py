@@ -121,6 +121,34 @@ def test_a_guard_is_held_by_whoever_is_in_the_same_function() -> None:
     assert only(settled(core, {1: (AT, *GUARD)}, {1: nameless[0], 2: nameless[1]})).owner_tid is None
 
 
+SEMAPHORE = (0x189, 0)
+TAKING = [native("do_futex_wait", LIBC), native("__new_sem_wait", LIBC), native("PyThread_acquire_lock_timed", PYTHON)]
+BUSY = [native("poll", LIBC), native("main", PYTHON)]
+
+
+def test_a_lock_that_an_extension_takes_of_the_interpreters_kind() -> None:
+    """A Cython lock records nobody: the one other thread inside the same library holds it; of two, none."""
+    core = Core([1, 2, 3], {AT: bytes(32)})
+    waiting, inside = [*TAKING, native("_acquire_lock"), native("dealloc")], [*BUSY, native("read_rows")]
+    resource = only(settled(core, {1: (AT, *SEMAPHORE)}, {1: waiting, 2: inside, 3: BUSY}))
+    assert (resource.kind, resource.owner_tid, resource.owner_basis, resource.native) == ("lock", 2, "inferred", None)
+    assert resource.description == "a lock wanted in _acquire_lock of _units.so"
+    assert words(resource.because) == (
+        "it records no owner; thread 2 is the only other thread inside the library that wants it",
+    )
+    assert only(settled(core, {1: (AT, *SEMAPHORE)}, {1: waiting, 2: inside, 3: inside})).owner_tid is None
+    unseen = only(settled(core, {1: (AT, *SEMAPHORE)}, {1: waiting, 2: inside}))
+    assert (unseen.kind, unseen.owner_tid) == ("lock", None)  # the third thread may be inside as well
+
+
+def test_a_semaphore_says_neither_who_holds_it_nor_what_it_is_for() -> None:
+    """Of the interpreter itself, and of a library that counts with it: nobody is inferred to hold it."""
+    core = Core([1, 2], {AT: bytes(32)})
+    for waiting in ([*TAKING, native("acquire_timed", PYTHON)], [*TAKING[:2], native("enter")]):
+        resource = only(settled(core, {1: (AT, *SEMAPHORE)}, {1: waiting, 2: [*BUSY, native("enter")]}))
+        assert (resource.kind, resource.owner_tid, resource.native) == ("semaphore", None, True)
+
+
 def test_threads_that_only_wait_for_the_guard_do_not_hold_it() -> None:
     """All in the same function, all waiting: the one that initialises is not among the threads."""
     core = Core([1, 2], {AT: struct.pack("<Q", 0x10100)})

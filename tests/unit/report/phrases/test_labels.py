@@ -30,6 +30,27 @@ from postmortem.report.phrases import labels
             "sleeps in clock_nanosleep, for up to 60 s",
         ),
         (ev.Wait("sleep", "clock_nanosleep", endless=False), "sleeps in clock_nanosleep"),
+        (
+            ev.Wait("sleep", "clock_nanosleep", timeout_s=60.0, endless=False, remaining_s=4.21),
+            "sleeps in clock_nanosleep, for up to 60 s, ends in 4.2 s",
+        ),
+        (
+            ev.Wait("lock", "futex", timeout_s=86_400.0, endless=False, remaining_s=82_800.0),
+            "waits for a lock, for up to 24 h, gives up in 23 h",
+        ),
+        (ev.Wait("lock", "futex", endless=False, remaining_s=4.21), "waits for a lock, times out in 4.2 s"),
+        (ev.Wait("lock", "futex", endless=False, remaining_s=-0.5), "waits for a lock, timed out since 0.5 s"),
+        (
+            ev.Wait(
+                "process", "clock_nanosleep", pid=12, timeout_s=900.0, endless=False, polls_s=0.05, remaining_s=700.0
+            ),
+            "waits for a process to end: process 12, for up to 15 min, gives up in 12 min",
+        ),
+        (
+            ev.Wait("event-loop", "epoll_wait", timeout_s=9.0, endless=False, remaining_s=8.0),
+            "runs an event loop (the scheduler that runs coroutines and callbacks in turn) that waits for events in "
+            "epoll_wait, for up to 9 s, ends in 8 s",
+        ),
         (ev.Wait("gil", "futex", verb="wants", detail="the GIL"), f"waits for the GIL ({labels.TERMS['GIL']})"),
         (
             ev.Wait("lock", "futex", "lock-1"),
@@ -54,6 +75,8 @@ def test_waits(wait: ev.Wait, said: str) -> None:
         (2.25, "2.2 s"),
         (58.4, "58 s"),
         (3600.0, "60 min"),
+        (82_800.0, "23 h"),
+        (864_000.0, "10 days"),
     ],
 )
 def test_durations(value: float, said: str) -> None:

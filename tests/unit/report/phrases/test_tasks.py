@@ -40,6 +40,14 @@ def test_tasks_that_wait_for_different_things_share_a_sentence() -> None:
     assert said(*tasks) == "Each waits for a different future."
 
 
+def test_what_remains_is_told_of_tasks_that_agree_on_it() -> None:
+    """Several that began after each other differ in that alone: they still share a sentence."""
+    late, soon = (TaskWait("event", detail="waits", endless=False, remaining_s=s) for s in (82_800.0, 4.2))
+    assert said(task("1", late), task("2", late)) == "Waits, gives up in 23 h."
+    assert said(task("1", soon)) == "Waits, times out in 4.2 s."
+    assert said(task("1", late), task("2", soon)) == "Waits."
+
+
 def test_a_ready_task_waits_for_its_turn() -> None:
     """Nothing else stops it."""
     assert said(task("1", ready=True)) == "Waits only for its turn."

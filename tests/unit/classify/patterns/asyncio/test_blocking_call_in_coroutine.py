@@ -115,9 +115,14 @@ def test_who_waits_for_ever_has_another_cause() -> None:
 
 
 def test_of_one_moment() -> None:
-    """A wait is possible, and whoever may be between two calls is unknown; a sleep says itself that it is long."""
+    """A wait without a limit holds up the loop's other tasks; any other wait is possible, and whoever may be between two
+    calls is unknown; a sleep says itself that it is long."""
     unknown = changed(KEPT, turned=None, callback_lasts_s=None, turn_s=None)
-    assert found(blocked(unknown, cpu=None))["blocking-call-in-coroutine"] == "possible"
+    assert found(blocked(unknown, cpu=None))["blocking-call-in-coroutine"] == "likely"
+    assert found(blocked(unknown, cpu=None, tasks=TASKS[:1]))["blocking-call-in-coroutine"] == "possible"
+    for endless in (None, False):
+        limited = Wait("socket", "recvfrom", endless=endless)
+        assert found(blocked(unknown, cpu=None, wait=limited))["blocking-call-in-coroutine"] == "possible"
     running = classify(blocked(unknown, cpu=None, wait=None))
     assert "blocking-call-in-coroutine" in {a.pattern for a in running.abstained}
     for seconds, expected in ((5.0, "likely"), (4.9, "possible")):

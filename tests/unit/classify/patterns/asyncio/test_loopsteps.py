@@ -18,9 +18,10 @@ SELECT = stack("selectors.select", "asyncio.base_events._run_once", "asyncio.bas
 STEP = (frame("fetch", 12), frame("handle", 20), *TURN)
 
 
-def looked_at(*looks: Any, frames: Sequence[PythonFrame] = STEP, **known: Any) -> Tuple[View, Thread]:
+def looked_at(*looks: Any, frames: Sequence[PythonFrame] = STEP, **known: Any) -> Tuple[View, Process, Thread]:
     one = thread(1, frames, samples=samples(*looks), **known)
-    return View(evidence(process([one]))), one
+    view = View(evidence(process([one])))
+    return view, view.processes[0], one
 
 
 @pytest.mark.parametrize(
@@ -45,24 +46,22 @@ def test_a_step_is_what_stands_above_the_loop(frames: Tuple[PythonFrame, ...], a
 def test_the_line_that_keeps_it(there: int, line: int) -> None:
     """The innermost function that nearly all samples inside a step show; samples of the loop itself do not count."""
     other = (frame("store", 30), *STEP[1:])
-    view, one = looked_at((there, STEP), (100 - there, other), (50, SELECT))
-    kept = loopsteps.kept_in(view, one)
+    seen = looked_at((there, STEP), (100 - there, other), (50, SELECT))
+    kept = loopsteps.kept_in(*seen)
     assert kept is not None and kept.line == line
-    assert round(loopsteps.inside(view, one), 2) == 0.67
+    assert round(loopsteps.inside(*seen), 2) == 0.67
 
 
 def test_many_steps_are_kept_by_none() -> None:
     """Each sample in another callback; and without samples it is where it is now."""
-    view, one = looked_at(*((20, (frame(f"job{n}", n), *TURN)) for n in range(5)))
-    assert loopsteps.kept_in(view, one) is None
-    view, one = looked_at()
-    kept = loopsteps.kept_in(view, one)
-    assert kept is not None and kept.line == 12 and loopsteps.inside(view, one) == 0.0
+    assert loopsteps.kept_in(*looked_at(*((20, (frame(f"job{n}", n), *TURN)) for n in range(5)))) is None
+    kept = loopsteps.kept_in(*looked_at())
+    assert kept is not None and kept.line == 12 and loopsteps.inside(*looked_at()) == 0.0
 
 
 def test_who_waits_does_not_compute() -> None:
     """Whatever its counters say of the moments before."""
-    view, one = looked_at(counters=counters(1.0))
+    view, _process, one = looked_at(counters=counters(1.0))
     assert loopsteps.computes(view, one)
     assert not loopsteps.computes(view, changed(one, wait=Wait("socket")))
     assert not loopsteps.computes(view, changed(one, counters=None))

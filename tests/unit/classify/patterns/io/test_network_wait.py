@@ -15,14 +15,17 @@ from .....support.make import (
     RESTING,
     counters,
     evidence,
+    firm,
     found,
     frame,
     lines,
     loop,
     process,
     resting,
+    silent,
     stack,
     thread,
+    verdict,
 )
 
 SOCKET = Wait("socket", "recvfrom", resource="socket-1", fd=3, endless=True)
@@ -45,9 +48,10 @@ def test_a_server_waits_by_design(what: Dict[str, bool]) -> None:
 
 
 def test_a_socket_with_a_timeout_ends_by_itself() -> None:
-    """poll with an end is no endless wait."""
+    """poll with an end is no endless wait: that the program waits there is all there is to say."""
     wait = Wait("socket", "poll", resource="socket-1", timeout_s=5.0, endless=False)
-    assert found(evidence(resting(wait, "fetch", resources=(socket(accepted=False),)))) == {}
+    known = evidence(resting(wait, "fetch", resources=(socket(accepted=False),)))
+    assert silent(known, "network-wait") and firm(known) == {}
 
 
 def test_a_worker_that_nobody_waits_for_is_only_possible() -> None:
@@ -61,7 +65,8 @@ def test_a_worker_whose_work_is_collected_matters() -> None:
     """The main thread waits in Queue.join for whatever the workers do: their wait is its wait."""
     worker = thread(2, stack("socket.readinto", "fetch"), wait=SOCKET)
     main = thread(1, stack("threading.wait", "queue.join", "run"), wait=Wait("condition", "futex", endless=True))
-    assert found(evidence(process([main, worker], resources=(socket(accepted=False),)))) == {"network-wait": "likely"}
+    known = evidence(process([main, worker], resources=(socket(accepted=False),)))
+    assert (verdict(known), firm(known)) == ("network-wait", {"network-wait": "likely"})
 
 
 def test_many_who_wait_for_the_same_peer_are_one_finding() -> None:

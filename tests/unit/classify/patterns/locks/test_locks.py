@@ -6,12 +6,25 @@ from typing import Any
 
 import pytest
 
-from postmortem.evidence import NativeFrame, Process, PythonFrame, SignalHandler, Wait
+from postmortem.evidence import Evidence, NativeFrame, Process, PythonFrame, Resource, SignalHandler, Wait, Waker
 from postmortem.evidence import replace as changed
 from postmortem.evidence.vocabulary import OwnerBasis, ResourceKind
 
 from .....support.diagnosed import classify
-from .....support.make import evidence, found, frame, held, lines, lock, locked, process, stack, thread, two_locks
+from .....support.make import (
+    evidence,
+    found,
+    frame,
+    held,
+    lines,
+    lock,
+    locked,
+    process,
+    stack,
+    thread,
+    two_locks,
+    verdict,
+)
 
 
 def test_a_cycle_of_recorded_owners_is_proven() -> None:
@@ -101,3 +114,37 @@ def test_weakref_callbacks_and_signal_handlers_are_told_apart() -> None:
     between = NativeFrame("_PyErr_CheckSignalsTstate", "/usr/lib/libpython3.12.so.1.0", 4096)
     editor = changed(known.threads[1], stack=(*known.threads[1].stack[:1], between, *known.threads[1].stack[1:]))
     assert found(evidence(changed(known, threads=(known.threads[0], editor)))) == {"signal-handler-deadlock": "proven"}
+
+
+# ---------------------------------------------------------------------- finalizers that want another thread's lock
+
+
+def collected(*native_frames: str, basis: OwnerBasis = "inferred", gc: bool = True, holds: Any = ()) -> Evidence:
+    """A worker collects garbage, and a destructor wants a lock of who waits for the worker's result."""
+    below = tuple(NativeFrame(f, "/usr/lib/libpython3.12.so", 1) for f in native_frames)
+    worker = thread(2, (*below, frame("fetch", 20)), wait=locked("l-1"), gc=gc, holds=holds)
+    waiting = Wait("condition", "futex", "f-1", endless=True)
+    frames = (*stack("threading.wait"), frame("read", 11), frame("open_all", 12))
+    main = thread(1, frames, wait=waiting, holds=(held("l-1", 2),))
+    future = Resource(
+        "f-1", "future", "Future", wakers=(Waker("runner", "memory", tid=2),), closed=True, state="running"
+    )
+    taken = Resource("l-1", "lock", "a lock wanted in acquire of _io.so", 1, basis, (2,), True)
+    return evidence(process([main, worker], resources=(future, taken), signal_handlers=()))
+
+
+def test_a_destructor_that_the_collector_runs_wants_a_lock_of_who_waits_for_it() -> None:
+    """Likely where the holder is inferred; the waiting line and the one that collects are named."""
+    known = collected("dealloc", "_Py_Dealloc", "gc_collect_main", "_PyObject_GC_Alloc")
+    assert (verdict(known), found(known)["finalizer-deadlock"]) == ("finalizer-deadlock", "likely")
+    assert lines(known)[:2] == [11, 20]
+    assert found(collected("_Py_Dealloc", basis="recorded", gc=False))["finalizer-deadlock"] == "proven"
+    assert found(collected())["finalizer-deadlock"] == "likely"  # no symbols, but the interpreter says who collects
+
+
+def test_a_lock_of_another_thread_outside_of_finalizers() -> None:
+    """Two threads that wait for each other, and neither of them destroys anything; or a holder who can go on."""
+    assert "finalizer-deadlock" not in found(collected(gc=False))
+    known = collected("_Py_Dealloc").processes[0]
+    free = changed(known, threads=(changed(known.threads[0], wait=None), known.threads[1]))
+    assert "finalizer-deadlock" not in found(evidence(free))

@@ -7,7 +7,20 @@ from typing import Any, Sequence
 from postmortem.evidence import Loop, Resource, Thread, Wait, Waker
 
 from .....support.diagnosed import classify
-from .....support.make import counters, evidence, found, frame, lines, lock, locked, process, stack, thread, verdict
+from .....support.make import (
+    counters,
+    evidence,
+    found,
+    frame,
+    lines,
+    lock,
+    locked,
+    process,
+    silent,
+    stack,
+    thread,
+    verdict,
+)
 
 
 def waits(tid: int, resource: str, line: int, *library: str, **known: Any) -> Thread:
@@ -44,7 +57,7 @@ def test_unread_signal_handlers_leave_a_doubt() -> None:
 def test_somebody_who_runs_or_sleeps_may_signal() -> None:
     """Then it is a wait like any other."""
     sleeper = thread(2, stack("threading.run"), wait=Wait("sleep", "clock_nanosleep", timeout_s=5.0, endless=False))
-    assert "missed-wakeup" not in found(whole([waits(1, "q", 53, *JOIN), sleeper]))
+    assert silent(whole([waits(1, "q", 53, *JOIN), sleeper]), "missed-wakeup")
 
 
 def test_somebody_who_was_woken_over_the_window_gets_work() -> None:
@@ -129,11 +142,33 @@ def test_a_callback_that_a_blocked_loop_would_run_may_be_the_signal() -> None:
         *stack("threading.join"),
         frame("leave", 40),
         *stack("asyncio.events._run", "asyncio.base_events._run_once"),
+        frame("<module>", 70),
     )
     main = thread(1, runs, wait=Wait("lock", "futex", endless=True), joins=2)
     loops = (Loop("loop-1", 1, ready=2, scheduled=0, watched=0, signals=()),)
     known = whole([main, waits(2, "q", 30, *GET)], loops=loops, cancels=())
     assert verdict(known) == "loop-self-wait" and lines(known) == [40]
-    assert "missed-wakeup" not in found(known)
+    assert silent(known, "missed-wakeup")
     free = whole([main, waits(2, "q", 30, *GET)], loops=(Loop("loop-1", 1, ready=0, scheduled=0, watched=0),))
     assert "missed-wakeup" in found(free)
+
+
+def counted(*others: Thread, **known: Any) -> Any:
+    permits = Resource("n", "semaphore", "a semaphore wanted in enter of _gate.so", native=True)
+    waiting = thread(1, [frame("visit", 7)], wait=Wait("semaphore", "futex", "n", endless=True))
+    return whole([waiting, *others], resources=(permits, *known.pop("resources", ())), **known)
+
+
+def test_what_a_native_semaphore_is_for_was_not_read() -> None:
+    """Nothing can end the wait; but it may be a lock that somebody holds: never proven."""
+    assert found(counted())["missed-wakeup"] == "likely"
+    assert "what a semaphore wanted in enter" in " ".join(classify(counted()).findings[0].evidence)
+
+
+def test_a_librarys_native_thread_that_waits_for_work_misses_nothing() -> None:
+    """Without a frame of Python, and nobody waits for it."""
+    work = Resource("c", "condition", "a condition variable wanted in serve of libmatrix.so", native=True)
+    helper = thread(9, (), wait=Wait("condition", "futex", "c", endless=True), name=None)
+    told = whole([waits(1, "q", 53, *JOIN), helper], resources=(jobs(), work))
+    assert found(told)["missed-wakeup"] == "proven"
+    assert "1 other thread" not in classify(told).findings[0].summary

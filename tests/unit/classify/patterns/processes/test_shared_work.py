@@ -13,7 +13,7 @@ from postmortem.evidence.vocabulary import WakerBasis
 from postmortem.findings import Finding
 
 from .....support.diagnosed import classify
-from .....support.make import counters, evidence, found, frame, held, process, stack, thread
+from .....support.make import claimed, counters, evidence, found, frame, held, process, silent, stack, thread
 
 
 def leading(known: Evidence) -> Finding:
@@ -45,7 +45,7 @@ def test_a_shared_lock_without_a_holder() -> None:
 @pytest.mark.parametrize("lock", [{}, {"owner_tid": 3, "owner_pid": 3, "owner_basis": "recorded"}])
 def test_a_shared_lock_that_somebody_has_is_none(lock: Any) -> None:
     """Idle workers wait like this; an unknown holder is not a lost one."""
-    assert "semaphore-orphan" not in found(evidence(clerk(2, **lock), process([thread(3)], pid=3)))
+    assert silent(evidence(clerk(2, **lock), process([thread(3)], pid=3)), "semaphore-orphan")
 
 
 def test_a_pools_own_lock_is_blamed_on_who_uses_the_pool() -> None:
@@ -118,7 +118,8 @@ def lost_permits(wait: Any = True, **known: Any) -> Evidence:
 def test_permits_that_nobody_has(known: Any, confidence: Any) -> None:
     """A semaphore that guards something, without anybody who has taken it, and all who could release it wait."""
     report = classify(lost_permits(**known))
-    assert {f.pattern: f.confidence for f in report.findings}.get("semaphore-orphan") == confidence
+    assert claimed(lost_permits(**known), "semaphore-orphan") == confidence
+    assert confidence is not None or silent(lost_permits(**known), "semaphore-orphan")
     if confidence is not None:
         assert (report.findings[0].pattern, {c.pid for c in report.findings[0].culprits}) == (
             "semaphore-orphan",
@@ -277,6 +278,59 @@ def test_what_a_dead_worker_needs(known: Any, confidence: Any) -> None:
     assert found(pool(**known)).get("mp-worker-died") == confidence
 
 
+def alone(**known: Any) -> Evidence:
+    """The parent of a pool in a core of its own: its workers were not read."""
+    whole = pool(None, (), **known)
+    tasks = thread(32, stack("multiprocessing.pool._handle_tasks"), wait=Wait("condition", "futex", endless=True))
+    parent = whole.processes[0]
+    pools = (changed(parent.pools[0], threads=(32,)),)
+    return changed(whole, processes=(changed(parent, threads=(*parent.threads, tasks), pools=pools),), window_s=None)
+
+
+def test_a_pool_in_a_core_of_its_parent_alone() -> None:
+    """Its workers' numbers tell that others ended before them; without that, one may still be at work."""
+    first = leading(alone())
+    assert (first.pattern, first.confidence, first.culprits[0].line) == ("mp-worker-died", "likely", 40)
+    assert "mp-worker-died" not in found(alone(replaced=0))
+    assert "mp-worker-died" not in found(alone(endless=False))
+
+
+def test_a_thread_of_the_pool_itself_that_has_ended() -> None:
+    """An exception ended the one that collects results: none arrives."""
+    known = pool(None, idle=(2,))
+    parent = known.processes[0]
+    lost = changed(parent, pools=(changed(parent.pools[0], helpers_ended=("_handle_results",)),))
+    first = leading(changed(known, processes=(lost, *known.processes[1:])))
+    assert (first.pattern, first.confidence, first.culprits[0].line) == ("mp-worker-died", "likely", 40)
+
+
+def breaking(wait: Any, broken: Any = True) -> Evidence:
+    """An executor's manager gives up and joins the feeder, which writes to a pipe that only this process has."""
+    joins = stack(
+        "threading.join", "multiprocessing.queues._finalize_join", "concurrent.futures.process.terminate_broken"
+    )
+    manager = thread(3, joins, wait=Wait("lock", "futex", endless=True), joins=4)
+    feeder = thread(4, stack("multiprocessing.connection._send", "multiprocessing.queues._feed"), wait=wait)
+    frames = (*stack("threading.join", "concurrent.futures.process.shutdown"), frame("encode_all", 36))
+    main = thread(1, frames, wait=Wait("lock", "futex", endless=True), joins=3)
+    full = Resource("p-1", "pipe", "pipe", wakers=(Waker("end", "kernel", 1),), closed=True, ends=(End(1, 6, "r"),))
+    known = Pool("e-1", "ProcessPoolExecutor", "ProcessPoolExecutor pool", 2, (3,), (), (20,), broken=broken)
+    dead = ev.Ended(20, "recorded", "ForkProcess-1", -9)
+    return evidence(
+        process([main, manager, feeder], pools=(known,), resources=(full,), ended=(dead,), signal_handlers=())
+    )
+
+
+def test_an_executor_that_gives_up_and_waits_for_its_feeder() -> None:
+    """A worker was killed: the status says by what; a feeder that writes somewhere unknown leaves it likely."""
+    first = leading(breaking(Wait("pipe", "write", "p-1", endless=True, fd=6)))
+    assert (first.pattern, first.confidence, first.culprits[0].line) == ("mp-worker-died", "proven", 36)
+    assert "process 20 (ForkProcess-1) was ended by signal 9" in " ".join(first.evidence)
+    unknown = breaking(Wait("pipe", "write", endless=True, fd=6))
+    assert found(unknown)["mp-worker-died"] == "likely"
+    assert "mp-worker-died" not in found(breaking(Wait("pipe", "write", "p-1", endless=True), broken=None))
+
+
 # ---------------------------------------------------------------------- mp-join-before-drain
 
 
@@ -319,8 +373,8 @@ def test_the_copy_of_multiprocessing_that_pathos_uses() -> None:
 
 
 def test_a_thread_that_may_read_is_a_doubt() -> None:
-    """The parent has another thread, which runs: it may empty the pipe."""
-    assert found(drain(reads=True)).get("mp-join-before-drain") == "likely"
+    """The parent has another thread, which runs: it may empty the pipe, and one moment does not show whether it does."""
+    assert found(drain(reads=True)).get("mp-join-before-drain") == "possible"
 
 
 def test_a_wait_for_a_child_that_is_no_join() -> None:

@@ -1,0 +1,41 @@
+"""Grades of agents that can reach an awaited object, read out of a core of a program with bystanders and rescuers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postmortem.extract.ownership import grading, wakers
+
+from ..support.awaitedobjects import awaited, process_in
+from ..support.interpreters import Program, matrix
+from ..support.takingcores import kernel_core
+
+pytestmark = [pytest.mark.live]
+PROGRAM = (Path(__file__).parent / "graded_program.py").read_text()
+
+
+@pytest.mark.parametrize("python", matrix())
+def test_bystanders_refer_and_rescuers_name(python: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody names what a ``seen_…`` awaits, and all that reach it refer to it; somebody names each ``saved_…``, and the
+    operation's place is in the program."""
+    monkeypatch.setattr(wakers, "SECONDS", 60.0)  # what is found is under test, not how fast this machine is today
+    monkeypatch.setattr(grading, "SECONDS", 60.0)
+    with Program(python, PROGRAM, tmp_path, cwd=tmp_path) as program:
+        process, _gaps = process_in(kernel_core(program, tmp_path), program.pid)
+    found = awaited(process)
+    reached = {name: [w for w in r.wakers if w.role == "reach"] for name, r in found.items()}
+    seen = {name for name in reached if name.startswith("seen_")}
+    saved = {name for name in reached if name.startswith("saved_")}
+    assert len(seen) == 6 and len(saved) == 16
+    if python.free_threaded:  # references cannot be followed, so nothing is graded
+        assert not any(reached.values())
+        return
+    assert {n: {w.grade for w in reached[n]} - {"refers"} for n in seen} == {name: set() for name in seen}
+    named = {name: [w for w in reached[name] if w.grade == "names"] for name in saved}
+    assert [name for name in saved if not named[name]] == []
+    named.pop("saved_timer")  # threading.Timer itself calls what it was given
+    where = {name: {w.site.file for w in each if w.site} for name, each in named.items()}
+    assert where == {name: {str(program.path)} for name in named}

@@ -1,0 +1,61 @@
+"""loop-not-woken: loops that sleep although callbacks are ready; told from idle loops, and from those about to turn."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import pytest
+
+from postmortem.evidence import Evidence, Task, Wait
+from postmortem.evidence import replace as changed
+
+from .....support.diagnosed import classify
+from .....support.make import counters, evidence, found, frame, lines, loop, process, stack, thread
+
+SELECT = stack("selectors.select", "asyncio.base_events._run_once", "asyncio.base_events.run_forever", "main")
+ENDLESS = Wait("event-loop", "epoll_wait", endless=True)
+
+
+def asleep(
+    ready: int = 1,
+    wait: Wait = ENDLESS,
+    switches: Optional[int] = 0,
+    tasks: bool = True,
+    window: bool = True,
+    beside: Any = (),
+) -> Evidence:
+    one = Task("t1", "Task-1", "pending", "loop-1", (frame("show", 12), frame("main", 20)), ready=ready > 0)
+    known = changed(loop("loop-1", 1, ready), readied_at=(frame("sell", 5),) if ready else ())
+    measured = {"counters": counters(0.0, switches or 0)} if window else {}
+    return evidence(
+        process([thread(1, SELECT, wait=wait, **measured), *beside], loops=(known,), tasks=(one,) if tasks else ()),
+        window=1.0 if window else None,
+    )
+
+
+def test_a_loop_that_slept_through_is_proven() -> None:
+    """The place that readied the callback comes before the line that awaits it."""
+    known = asleep()
+    first = classify(known).findings[0]
+    assert (first.pattern, first.confidence, lines(known)) == ("loop-not-woken", "proven", [5, 12])
+
+
+def test_one_moment_is_likely() -> None:
+    """It might be woken just now."""
+    assert found(asleep(window=False))["loop-not-woken"] == "likely"
+    assert found(asleep(tasks=False))["loop-not-woken"] == "possible"
+
+
+@pytest.mark.parametrize(("left", "expected"), [(5.0, "likely"), (4.9, None), (None, None)])
+def test_a_timer_wakes_the_loop_before_long(left: Optional[float], expected: Optional[str]) -> None:
+    """What is ready runs then; only a far one lets it wait."""
+    wait = Wait("event-loop", "epoll_wait", endless=False, timeout_s=60.0, remaining_s=left)
+    assert found(asleep(wait=wait)).get("loop-not-woken") == expected
+
+
+def test_idle_loops_loops_that_turn_and_loops_being_woken_are_not_meant() -> None:
+    """An empty ready queue; a loop that woke again and again; a thread inside of call_soon_threadsafe."""
+    assert "loop-not-woken" not in found(asleep(0))
+    assert "loop-not-woken" not in found(asleep(switches=3))
+    waking = thread(2, stack("asyncio.base_events.call_soon_threadsafe", "work"))
+    assert "loop-not-woken" not in found(asleep(beside=(waking,)))

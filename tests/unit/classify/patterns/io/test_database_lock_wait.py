@@ -1,0 +1,71 @@
+"""Waits for a lock inside a database: sessions of PostgreSQL by their titles, and sqlite's busy handler."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import pytest
+
+from postmortem.evidence import Calling, End, Evidence, Resource, Wait
+from postmortem.evidence import replace as changed
+
+from .....support.make import evidence, found, lines, process, stack, thread
+
+ASKS = Wait("socket", "poll", "socket-1", endless=True, fd=6, detail="socket", verb="call")
+
+
+def client(title: Optional[str]) -> Evidence:
+    """Return a program that waits for a socket whose other end is a process with this title."""
+    ends = (End(7, 6, "rw"), End(713, 9, "rw", in_tree=False, program=title))
+    socket = Resource("socket-1", "socket", "socket 127.0.0.1:40412 → 127.0.0.1:5432 (descriptor 6)", ends=ends)
+    return evidence(process([thread(7, stack("balance", "book"), wait=ASKS)], resources=(socket,), pid=7))
+
+
+@pytest.mark.parametrize(
+    ("title", "said"),
+    [
+        ("postgres: fees ledger 127.0.0.1(40412) SELECT waiting", "likely"),
+        ("postgres: 15/main: fees ledger [local] UPDATE waiting", "likely"),
+        ("postgres: fees ledger 127.0.0.1(40412) SELECT", None),  # it computes
+        ("postgres: fees ledger 127.0.0.1(40412) idle in transaction", None),  # that is who makes others wait
+        ("nginx: worker process", None),
+        (None, None),
+    ],
+)
+def test_a_session_says_that_it_waits(title: Optional[str], said: Optional[str]) -> None:
+    """Only a session whose title ends in "waiting" waits for a lock."""
+    assert found(client(title)).get("database-lock-wait") == said
+
+
+@pytest.mark.parametrize(
+    ("wait", "function", "said"),
+    [
+        (Wait("sleep", "clock_nanosleep", timeout_s=0.1, endless=False), "sqlite3.Connection.execute", "likely"),
+        (Wait("file", "clock_nanosleep", endless=False, polls_s=0.1), "sqlite3.Cursor.execute", "likely"),
+        (Wait("sleep", "clock_nanosleep", timeout_s=0.1, endless=False), "time.sleep", None),
+        (Wait("file", "pread64", fd=3), "sqlite3.Connection.execute", None),  # it reads a large table
+        (None, "sqlite3.Connection.execute", None),  # a long query computes
+    ],
+)
+def test_sqlite_sleeps_only_while_the_database_is_locked(
+    wait: Optional[Wait], function: str, said: Optional[str]
+) -> None:
+    """The busy handler of sqlite is the only code of it that sleeps."""
+    calling = Calling(function, lasts_s=1.0)
+    known = changed(evidence(process([thread(1, stack("write", "sell"), wait=wait, calling=calling)])), window_s=1.0)
+    assert found(known).get("database-lock-wait") == said
+    if said is not None:
+        assert lines(known) == [1]
+
+
+@pytest.mark.parametrize(
+    ("lasts", "window", "said"), [(1.0, 1.0, "likely"), (None, 1.0, None), (0.2, 1.0, None), (None, None, "possible")]
+)
+def test_a_writer_that_gets_its_turn(lasts: Optional[float], window: Optional[float], said: Optional[str]) -> None:
+    """Writers of sqlite wait for each other now and then, and go on: only a call that lasts is one that hangs."""
+    wait, calling = (
+        Wait("file", "clock_nanosleep", endless=False, polls_s=0.1),
+        Calling("sqlite3.Cursor.execute", lasts_s=lasts),
+    )
+    known = changed(evidence(process([thread(1, stack("write"), wait=wait, calling=calling)])), window_s=window)
+    assert found(known).get("database-lock-wait") == said

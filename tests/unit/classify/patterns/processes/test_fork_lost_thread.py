@@ -1,0 +1,119 @@
+"""fork-lost-thread: a forked process waits for the work of a thread that only its parent has."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Tuple
+
+import pytest
+
+from postmortem.evidence import Evidence, LeftBehind, NativeFrame, Pool, PythonFrame, Resource, Thread, Wait
+from postmortem.findings import Finding
+
+from .....support.diagnosed import classify
+from .....support.make import claimed, evidence, frame, process, stack, thread
+
+GOMP, LIBC = "/venv/lib/libgomp-a34b3233.so.1.0.0", "/usr/lib/x86_64-linux-gnu/libc.so.6"
+LAUNCH = (*stack("multiprocessing.popen_fork._launch", "multiprocessing.process.start"), frame("main", 30))
+
+
+def told(known: Evidence) -> Optional[Finding]:
+    return next((f for f in classify(known).findings if f.pattern == "fork-lost-thread"), None)
+
+
+def method(line: int, qualname: str, file: str = "/app/service.py") -> PythonFrame:
+    return PythonFrame(file, line, qualname.rpartition(".")[2], qualname)
+
+
+def joins(serves: Tuple[str, ...] = ("q-2",), server: Any = None, forked: Any = True, **wait: Any) -> Evidence:
+    """The child joins its copy of a queue; in the parent a thread gets from the original."""
+    drains = server or (*stack("threading.wait", "queue.get"), method(12, "Outbox.drain"))
+    consumer = thread(11, drains, name="outbox", wait=Wait("condition", "futex", "q-1", endless=True))
+    main = thread(1, [frame("main", 31)], wait=Wait("process", "wait4", pid=2, endless=True))
+    queue = Resource("q-2", "queue", "Queue Outbox.queue (empty, 1 unfinished)", waiters=(2,), closed=True)
+    waits = Wait("condition", "futex", "q-2", endless=wait.get("endless", True))
+    flushes = thread(
+        2, (*stack("threading.wait", "queue.join"), method(21, "Outbox.flush"), *LAUNCH), wait=waits, is_main=True
+    )
+    lost = (LeftBehind(11, "outbox", serves),)
+    child = process([flushes], pid=2, ppid=1, resources=(queue,), forked=forked, left_behind=lost, signal_handlers=())
+    return evidence(process([main, consumer]), child)
+
+
+def test_the_consumer_of_a_queue_was_not_forked() -> None:
+    """It awaits the original of the same object: proven, with the waiting line, the fork and where the consumer is."""
+    found = told(joins())
+    assert found is not None and classify(joins()).findings[0].pattern == "fork-lost-thread"
+    assert found.confidence == "proven"
+    assert [(c.pid, c.line) for c in found.culprits] == [(2, 21), (2, 30), (1, 12)]
+    assert "outbox (11) of its parent 1 serves" in found.summary
+
+
+@pytest.mark.parametrize(
+    ("known", "confidence"),
+    [
+        ({"serves": ()}, "likely"),  # methods of one class
+        ({"serves": (), "server": (method(12, "Other.run"),)}, "possible"),
+        ({"serves": (), "server": (method(12, "Other.run", "/app/other.py"),)}, None),
+        ({"endless": False}, None),
+    ],
+)
+def test_a_thread_that_may_serve_something_else(known: Any, confidence: Optional[str]) -> None:
+    """Without the same object, the class or module of the thread has to be the one that waits; a wait with an end is none."""
+    assert claimed(joins(**known), "fork-lost-thread") == confidence
+
+
+def test_the_workers_of_a_thread_pool_were_not_forked() -> None:
+    """A future that no pool of the child has, and a pool in the parent whose workers stayed there."""
+    future = Resource("f-1", "future", "Future (pending)", waiters=(2,), closed=True, state="pending")
+    waits = Wait("condition", "futex", "f-1", endless=True)
+    frames = (*stack("threading.wait", "concurrent.futures._base.result"), frame("region", 13))
+    pool = Pool("e-1", "ThreadPoolExecutor", "ThreadPoolExecutor lookup", threads=(11,), idle=(11,))
+    worker = thread(11, stack("concurrent.futures.thread._worker"), name="lookup_0")
+    main = thread(1, [frame("main", 31)], wait=Wait("process", "wait4", pid=2, endless=True))
+    child = process(
+        [thread(2, frames, wait=waits, is_main=True)],
+        pid=2, ppid=1, resources=(future,), forked=True, left_behind=(LeftBehind(11, "lookup_0"),), signal_handlers=(),
+        cancels=(),
+    )  # fmt: skip
+    found = told(evidence(process([main, worker], pools=(pool,)), child))
+    assert found is not None and (found.confidence, found.culprits[0].line) == ("likely", 13)
+
+
+def native(name: str, module: str) -> NativeFrame:
+    return NativeFrame(name, module, 0x100)
+
+
+def team(*others: Thread, helpers: int = 3, left: bool = True) -> Evidence:
+    """The child waits in libgomp for its team; the parent has the team's threads."""
+    inside = (native("syscall", LIBC), native("gomp_team_end", GOMP), native("scale", "/app/_scale.so"))
+    idle = (native("syscall", LIBC), native("gomp_thread_start", GOMP), native("start_thread", LIBC))
+    waits = Wait("futex", "futex", endless=True)
+    scales = thread(2, (*inside, frame("scale", 8), *LAUNCH), wait=waits, is_main=True)
+    main = thread(1, [frame("main", 31)], wait=Wait("process", "wait4", pid=2, endless=True))
+    threads = [thread(20 + n, idle, wait=waits, name=None) for n in range(helpers)]
+    lost = tuple(LeftBehind(t.tid) for t in threads) if left else ()
+    child = process([scales, *others], pid=2, ppid=1, forked=True, left_behind=lost, signal_handlers=())
+    return evidence(process([main, *threads]), child)
+
+
+def test_the_threads_of_a_native_pool_were_not_forked() -> None:
+    """The library's own record cannot be read: likely, never proven."""
+    found = told(team())
+    assert found is not None and (found.confidence, found.culprits[0].line) == ("likely", 8)
+    assert "libgomp-a34b3233.so.1.0.0" in found.summary and "cannot be read" in " ".join(found.evidence)
+    assert told(team(helpers=0)) is None
+
+
+def test_a_child_with_a_thread_of_its_own_in_the_library() -> None:
+    """It may be the one that is waited for."""
+    own = thread(9, (native("gomp_thread_start", GOMP),), wait=Wait("futex", "futex", endless=True))
+    assert told(team(own)) is None
+
+
+def test_a_child_in_a_core_of_its_own() -> None:
+    """Its parent was not read: possible, and that is said."""
+    whole = team()
+    alone = evidence(process(whole.processes[1].threads, pid=2, ppid=1, signal_handlers=()), window=None)
+    found = told(alone)
+    assert found is not None and found.confidence == "possible"
+    assert "the parent was not read" in " ".join(found.evidence)

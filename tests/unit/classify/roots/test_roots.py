@@ -1,0 +1,275 @@
+"""Whether a process is idle, makes progress or waits, and which of its roots counts."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence, Tuple
+
+import pytest
+
+from postmortem.classify.facts.view import View
+from postmortem.classify.roots.roots import Root, roots
+from postmortem.classify.roots.told import root_told
+from postmortem.evidence import Loop, Process, Resource, SignalHandler, Task, TaskWait, Thread, Wait
+from postmortem.findings import told
+
+from ....support.diagnosed import classify
+from ....support.make import RESTING, counters, evidence, frame, lock, locked, process, samples, stack, thread
+
+SLEEPS = Wait("sleep", "clock_nanosleep", timeout_s=3600.0)
+PARKS = Wait("event", "futex", "e", endless=True)
+EVENT = Resource("e", "event", "Event stop")
+ACCEPTS = Wait("socket", "accept4", endless=True)
+WORKER = stack("threading.wait", "queue.get", "concurrent.futures.thread._worker")
+
+
+def whole(threads: Sequence[Thread], *resources: Resource, **known: Any) -> Process:
+    return process(threads, resources=resources, **{"signal_handlers": (), "cancels": (), **known})
+
+
+def root(*processes: Process, window: Optional[float] = 1.0) -> Root:
+    """The root of the whole program."""
+    return roots(View(evidence(*processes, window=window)))[0]
+
+
+def state(*threads: Thread, **known: Any) -> Tuple[str, str]:
+    one = root(whole(threads, EVENT, *known.pop("resources", ()), **known))
+    return one.state, one.kind
+
+
+def main(wait: Optional[Wait] = None, *functions: str, **known: Any) -> Thread:
+    return thread(1, (*stack(*functions), frame("main", 9)), wait=wait, **known)
+
+
+IDLE_WORKER = thread(2, WORKER, wait=Wait("condition", "futex", endless=True))
+SERVER = thread(2, [frame("serve", 3)], wait=ACCEPTS)
+DISPATCHER = thread(
+    2,
+    stack("selectors.select", "socketserver.serve_forever", "threading.run"),
+    wait=Wait("other", "poll", endless=False),
+)
+
+
+@pytest.mark.parametrize(
+    "thread_",
+    [
+        main(ACCEPTS),
+        main(Wait("signal", "rt_sigwait", endless=True)),
+        main(Wait("event-loop", "epoll_wait", endless=True)),
+        main(Wait("other", "poll", "t", endless=True)),
+        main(Wait("socket", "recvfrom", "s", endless=True)),
+        main(Wait("socket", "poll", "l", endless=True)),
+        main(Wait("file", "read", "i", endless=True)),
+        main(Wait("other", "poll", endless=False), "selectors.select", "socketserver.serve_forever"),
+    ],
+)
+def test_waits_by_design(thread_: Thread) -> None:
+    """For connections, signals, events, a terminal, a notification, or a client that has sent nothing."""
+    resources = (
+        Resource("t", "terminal", "terminal"),
+        Resource("s", "socket", "socket", accepted=True, received=0),
+        Resource("l", "socket", "socket", listening=True),
+        Resource("i", "inotify", "inotify"),
+    )
+    assert state(thread_, resources=resources)[0] == "idle"
+
+
+def test_a_client_that_has_asked_is_not_waited_for_by_design() -> None:
+    """Bytes of it lie in the socket's queue, or it is a peer that this program asked."""
+    for socket in (
+        Resource("s", "socket", "socket", accepted=True, received=12),
+        Resource("s", "socket", "socket", accepted=False),
+    ):
+        assert state(main(Wait("socket", "recvfrom", "s", endless=True)), resources=(socket,)) == ("waiting", "socket")
+
+
+@pytest.mark.parametrize("wait", [SLEEPS, PARKS])
+@pytest.mark.parametrize(
+    ("beside", "known", "expected"),
+    [
+        ((), {}, "waiting"),
+        ((IDLE_WORKER,), {}, "idle"),
+        ((SERVER,), {}, "idle"),
+        ((DISPATCHER,), {}, "idle"),
+        ((), {"listening": 1}, "idle"),
+        ((thread(2, [frame("beat")], wait=Wait("sleep", timeout_s=1.0)),), {}, "waiting"),
+    ],
+)
+def test_a_main_thread_that_keeps_others_alive(wait: Wait, beside: Sequence[Thread], known: Any, expected: str) -> None:
+    """Beside servers, workers at rest or a handler that ends the program it is parked; beside a heartbeat it is not."""
+    assert state(main(wait), *beside, **known)[0] == expected
+
+
+def test_a_handler_excuses_who_waits_to_be_told_to_end() -> None:
+    """In an event; not who sleeps, or waits for an item."""
+    handlers = (SignalHandler(15),)
+    assert state(main(PARKS), signal_handlers=handlers) == ("idle", "signal")
+    assert state(main(SLEEPS), signal_handlers=handlers) == ("waiting", "sleep")
+    item = main(Wait("condition", "futex", "q", endless=True))
+    assert state(item, signal_handlers=handlers, resources=(Resource("q", "queue", "Queue q"),)) == ("waiting", "queue")
+
+
+def test_a_main_thread_that_collects_is_not_parked() -> None:
+    """It waits for what its workers do, though they are at rest."""
+    assert state(main(PARKS, "threading.wait", "queue.join"), IDLE_WORKER)[0] == "waiting"
+
+
+def test_a_main_thread_that_sleeps_while_another_computes() -> None:
+    """What moves is the root of the program; an event that the computing thread does not set is still waited for."""
+    works = thread(2, [frame("work", 5)], counters=counters(0.9))
+    known = whole([main(SLEEPS, counters=counters()), works], EVENT)
+    assert (root(known).state, root(known).agent.tid) == ("progressing", 2)
+    assert state(main(PARKS, counters=counters()), works) == ("waiting", "signal")
+
+
+def test_a_sleep_inside_a_library_is_waited_for() -> None:
+    """The program called it for a result: neither company nor short rounds make it rest, or progress."""
+    inside = thread(1, (*stack("site-packages.retry.wait"), frame("fetch", 7)), wait=SLEEPS, counters=counters())
+    assert state(inside, SERVER) == ("waiting", "sleep")
+    rounds = Wait("sleep", "clock_nanosleep", timeout_s=0.05, endless=False)
+    polls = thread(1, inside.python, wait=rounds, counters=counters(switches=19))
+    assert state(polls) == ("waiting", "sleep")
+
+
+def test_a_short_sleep_while_others_work_is_progress() -> None:
+    """It paces the program's own loop; an hour's sleep is still waited for, whoever works."""
+    works = thread(2, stack("queue.get"), wait=Wait("condition", "futex", endless=True), counters=counters(0.04))
+    short = Wait("sleep", "clock_nanosleep", timeout_s=0.5, endless=False)
+    assert state(main(short, counters=counters(switches=2)), works) == ("progressing", "sleep")
+
+
+def test_a_servers_connection_between_two_requests_is_no_root() -> None:
+    """A task without code of the program, in a process that listens; elsewhere a library's future is waited for."""
+    wait = TaskWait("future", "f", endless=True)
+    task = Task("t", "start", "pending", "l", stack("site-packages.web.start"), "Future", wait=wait, ready=False)
+    polls = thread(1, RESTING, wait=Wait("event-loop", "epoll_wait", endless=True))
+    future = Resource("f", "async-future", "Future f")
+    for port, expected in ((8080, "idle"), (None, "waiting")):
+        listens = (port,) if port is not None else ()
+        known = whole([polls], future, loops=(Loop("l", 1, ready=0, watched=1),), tasks=(task,), listening=listens)
+        assert root(known).state == expected
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({}, ("progressing", "python")),
+        ({"counters": counters(1.0)}, ("progressing", "python")),
+        ({"wait": locked("l"), "counters": counters(switches=40)}, ("progressing", "lock")),
+        ({"wait": locked("l"), "counters": counters(switches=0)}, ("waiting", "lock")),
+        ({"wait": locked("l")}, ("waiting", "lock")),
+        ({"wait": locked("l"), "counters": counters(cpu=0.5)}, ("progressing", "lock")),
+    ],
+)
+def test_progress(known: Any, expected: Tuple[str, str]) -> None:
+    """Code that runs, or an agent that woke again and again over the window; without a window a wait is a wait."""
+    frames = [frame("main", 9)]
+    one = thread(1, frames, samples=samples((9, frames)), **known)
+    assert state(one, resources=(lock("l", None),)) == expected
+
+
+def test_an_agent_on_the_way_that_moves_is_progress() -> None:
+    """The holder of what main wants waits in turn, and gets it."""
+    holder = thread(2, [frame("work", 5)], wait=PARKS, counters=counters(switches=30))
+    known = whole([main(locked("l")), holder], lock("l", 2), EVENT)
+    assert (root(known).state, root(known).agent.tid) == ("progressing", 2)
+
+
+def test_the_timers_of_a_loop_are_no_progress() -> None:
+    """Its thread wakes for them, whatever its main task waits for; a task that took a step is."""
+    wait = TaskWait("future", "f", endless=True)
+
+    def known(moved: Optional[bool]) -> Process:
+        task = Task("t", "main", "pending", "l", (frame("ask", 8),), "Future", wait=wait, ready=False, moved=moved)
+        ticks = thread(1, RESTING, wait=Wait("event-loop", "epoll_wait", endless=False), counters=counters(switches=50))
+        loops = (Loop("l", 1, ready=0, scheduled=1, watched=0, main_task="t"),)
+        future = Resource("f", "async-future", "Future f", closed=True)
+        return whole([ticks], future, loops=loops, tasks=(task,))
+
+    assert (root(known(False)).state, root(known(None)).state) == ("waiting", "waiting")
+    assert root(known(True)).state == "progressing"
+
+
+def parked(named: Optional[bool] = None, **known: Any) -> Process:
+    """A loop whose main task awaits a future, beside another task that a timer wakes."""
+    awaits = TaskWait("future", "f", endless=True)
+    tasks = (
+        Task("t", "main", "pending", "l", (frame("main", 8),), "Future", wait=awaits, ready=False),
+        Task(
+            "u",
+            "tick",
+            "pending",
+            "l",
+            (frame("tick", 9),),
+            "sleep",
+            wait=TaskWait("sleep", endless=False),
+            ready=False,
+        ),
+    )
+    future = Resource("f", "async-future", "Future f", closed=True, named=named)
+    ticks = thread(1, RESTING, wait=Wait("event-loop", "epoll_wait", endless=False))
+    sockets = known.pop("sockets", ())
+    known["loops"] = (
+        Loop("l", 1, ready=0, scheduled=known.pop("scheduled", 1), watched=0, main_task="t", sockets=sockets),
+    )
+    return whole([ticks], future, Resource("s", "socket", "socket", listening=True), tasks=tasks, **known)
+
+
+def test_a_main_task_that_keeps_its_loop_running() -> None:
+    """It awaits a future without a name, or its loop has a socket that listens; a future with a name was meant to be set."""
+    assert root(parked(named=False)).state == "idle"
+    assert root(parked(sockets=("s",))).state == "idle"
+    assert root(parked(named=True)).state == "waiting"
+    assert root(parked()).state == "waiting"
+
+
+def test_a_thread_that_nobody_waits_for_may_rest() -> None:
+    """Asleep, in a queue or an event; but not for a lock, nor in a job of a pool."""
+    for wait in (SLEEPS, PARKS):
+        background = thread(2, [frame("watch", 5)], wait=wait)
+        assert state(main(ACCEPTS), background)[0] == "idle"
+    wants = thread(2, [frame("watch", 5)], wait=locked("l"))
+    assert state(main(ACCEPTS), wants, resources=(lock("l", None),)) == ("waiting", "lock")
+    job = thread(2, (frame("work", 5), *stack("concurrent.futures.thread._worker")), wait=PARKS)
+    assert state(main(ACCEPTS), job) == ("waiting", "signal")
+
+
+def test_a_native_helper_is_no_candidate() -> None:
+    """A thread without Python code, such as a library's."""
+    helper = thread(2, wait=Wait("futex", "futex", endless=True))
+    assert state(main(ACCEPTS), helper)[0] == "idle"
+
+
+def test_the_main_threads_root_comes_before_others() -> None:
+    """Then jobs and tasks, then other threads; those that end at one object are counted."""
+    threads = [main(locked("l")), *(thread(n, [frame("work", n)], wait=locked("m")) for n in (2, 3, 4))]
+    one = root(whole(threads, lock("l", None), lock("m", None)))
+    assert (one.rank, one.agent.tid, one.others) == (3, 1, 0)
+    alike = root(whole([main(locked("m")), *threads[1:]], lock("m", None)))
+    assert (alike.agent.tid, alike.others) == (1, 3)
+
+
+def test_the_process_that_waits_comes_before_those_that_do_not() -> None:
+    """An idle parent, a child that waits: the child's root; of two that wait, the parent's."""
+    child = process(
+        [thread(2, [frame("work", 4)], wait=locked("l"), is_main=True)], pid=2, ppid=1, resources=(lock("l", None),)
+    )
+    assert root(whole([main(ACCEPTS)]), child).agent.pid == 2
+    assert root(whole([main(locked("l"))], lock("l", None)), child).agent.pid == 1
+
+
+def test_nothing_known_has_no_root() -> None:
+    """No process, or one without threads."""
+    assert roots(View(evidence())) == ()
+    assert roots(View(evidence(process([])))) == ()
+    assert classify(evidence()).root is None
+
+
+def test_a_root_as_the_report_has_it() -> None:
+    """The agent with its innermost line of the program; a task by its name; nothing where it has none."""
+    view = View(evidence(whole([main(locked("l"))], lock("l", None))))
+    assert root_told(view, roots(view)[0]) == told.Root("waiting", "lock", 1, 1, None, frame("x").file, 9, "main")
+    view = View(evidence(parked()))
+    one = root_told(view, roots(view)[0])
+    assert (one.state, one.kind, one.tid, one.task, one.line) == ("waiting", "future", None, "main", 8)
+    view = View(evidence(whole([thread(1)])))
+    assert root_told(view, roots(view)[0]) == told.Root("progressing", "native", 1, 1)
