@@ -76,7 +76,7 @@ def samples(frames):
 
 def teller(number, tid, frames, natives, state, wait, count, holds=()):
     return Thread(
-        tid, f"teller-{number}", state, "detached", wait, natives + frames, count, samples(frames), holds,
+        tid, f"teller-{number}", state, "detached", wait, natives + frames, count, samples(frames), holds=holds,
         daemon=False, ident=0x7F21B0000000 + tid * 4096, interpreter=0,
     )  # fmt: skip
 
