@@ -85,7 +85,7 @@ def test_a_database_that_another_process_has(python: str, tmp_path: Path) -> Non
         report = capture_pid(program.pid, tmp_path)
         line = program.line_of("asks")
     leading = report["findings"][0]
-    assert leading["pattern"] == "file-lock-wait"
+    assert leading["pattern"] == "database-lock-wait"
     # the process has the lock itself: while another thread of it is seen to move, that may be the one who holds it
     assert leading["confidence"] in ("likely", "possible")
     assert [c["line"] for c in leading["culprits"]] == [line]

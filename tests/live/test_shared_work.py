@@ -196,7 +196,8 @@ def test_what_processes_share_is_told_apart(python: str, tmp_path: Path) -> None
         assert [r.description for r in permits] == ["Semaphore Desk.free, shared by processes"] * 2
         assert [[f.line for f in r.taken_at] for r in permits] == [[program.line_of("desk")], []]
         waits = [f for f in diagnosis.findings if f.pattern == "semaphore-orphan" and f.confidence == "possible"]
-        assert [{c.pid for c in f.culprits} for f in waits] == [{asked[0].pid}]  # a thread of the parent moves
+        # a thread of the parent moves, and might release either
+        assert [{c.pid for c in f.culprits} for f in waits] == [{p.pid} for p in asked]
 
         idle = next(pool for pool in root.pools if set(pool.processes) == set(said["resting"]))
         assert (sorted(idle.idle), idle.replaced, idle.pending) == (sorted(said["resting"]), 0, 0)
