@@ -245,4 +245,6 @@ def test_deadlines_do_not_follow_the_clock() -> None:
         "capture/freeze/moment.py": 1,  # both clocks, so that what a core holds can be told in either
         "cores/dumptimes.py": 1,  # when a core's file was written, told in the monotonic clock of this boot
     }
-    assert uses == told, "the clock tells only the moments at which something began or was stopped, never how long to wait"
+    assert uses == told, (
+        "the clock tells only the moments at which something began or was stopped, never how long to wait"
+    )

@@ -87,7 +87,7 @@ def process(threads: Sequence[Thread], **known: Any) -> Process:
         pid=known.pop("pid", 1),
         argv=argv,
         python=python,
-        interpreters=(Interpreter(0, gil),),
+        interpreters=known.pop("interpreters", (Interpreter(0, gil),)),
         threads=tuple(threads),
         **known,
     )

@@ -10,7 +10,7 @@ from ...waitgraph import Agent, Edge
 from ...waitgraph.edges import EdgeKind
 from ..facts import native
 from ..facts.knowledge import COLLECTS, in_table, is_library, own_frame
-from ..facts.view import View
+from ..facts.view import View, is_python
 from .rest import has_company, in_request, is_native, is_parked, serves
 from .walk import Way, follow
 
@@ -234,9 +234,9 @@ def _moved(view: View, way: Way, kind: RootKind) -> bool:
 
     A sleep inside a library's call is no progress, however often it ends: the call has not returned.
     """
-    if kind in ("python", "native"):
-        return True
     process, thread = view.by_pid.get(way.end.pid), view.graph.places.thread(way.end)
+    if kind in ("python", "native"):
+        return process is None or is_python(process) or thread is None or not view.rests(thread)
     if kind == "sleep" and process is not None and thread is not None and _is_asleep(thread) and view.rests(thread):
         if _asks_for_a_result(thread):
             return False
@@ -249,12 +249,19 @@ def _moved(view: View, way: Way, kind: RootKind) -> bool:
     return any(moving[agent] for agent in way.agents)
 
 
+#: Waits that a program which is not Python, such as a shell, ends and begins again without getting further.
+_PACED = ("process", "sleep")
+
+
 def _moves(view: View, agent: Agent) -> bool:
     thread, task = view.graph.places.thread(agent), view.graph.places.task(agent)
     if task is not None:
         return bool(task.moved)
     if thread is None or (thread.wait is not None and thread.wait.kind == "event-loop"):
         return False  # a loop's timers wake it, whatever its main task waits for
+    process = view.by_pid.get(agent.pid)
+    if process is not None and not is_python(process) and thread.wait is not None and thread.wait.kind in _PACED:
+        return not view.rests(thread)
     return view.moves(thread) or not view.rests(thread)
 
 

@@ -15,7 +15,7 @@ the call to a thread: `await asyncio.to_thread(...)`, `loop.run_in_executor(None
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional
+from typing import Dict, Iterator, List, Optional
 
 from ....evidence import Loop, Process, PythonFrame, Task, Thread
 from ....findings import Template, Text
@@ -146,7 +146,7 @@ def _match(view: View, process: Process, thread: Thread, here: PythonFrame, same
         confidence="likely" if sure and not alone else "possible",
         summary=_BLOCKS(thread=named(thread), does=does, frame=here),
         evidence=tuple(facts),
-        culprits=tuple(view.culprit(process, f, thread) for f in view.loops_around(_frames(process, thread, here))),
+        culprits=tuple(view.culprit(process, f, thread) for f in _frames(view, process, thread, here)),
         victims=tuple(view.victim_of(Agent(process.pid, task=task.id)) for task in waiting[:20]),
         pid=process.pid,
     )
@@ -167,8 +167,15 @@ def _kept(loop: Optional[Loop], waiting: List[Task]) -> Iterator[Text]:
         yield _READY(count=loop.ready)
 
 
-def _frames(process: Process, thread: Thread, here: PythonFrame) -> List[PythonFrame]:
-    """Return the blocking line, and up to two of the program's own callers up to the loop."""
-    above = list(step(thread.python, running(process, thread)) or ())
+def _frames(view: View, process: Process, thread: Thread, here: PythonFrame) -> List[PythonFrame]:
+    """Return the blocking line, the coroutine's call that leads there, two of the callers between, and the loops around."""
+    task = running(process, thread)
+    above = list(step(thread.python, task) or ())
     at = above.index(here) if here in above else 0
-    return [here, *[f for f in above[at + 1 :] if not knowledge.is_library(f)][:2]]
+    callers = [frame for frame in above[at + 1 :] if not knowledge.is_library(frame)]
+    coroutines = {(frame.file, frame.function) for frame in task.stack} if task is not None else set()
+    calls = [frame for frame in callers if (frame.file, frame.function) in coroutines] or callers[-1:]
+    lines: Dict[object, PythonFrame] = {}
+    for frame in view.loops_around([here, *calls[:1], *callers[:2]]):
+        lines.setdefault((frame.file, frame.line), frame)
+    return list(lines.values())

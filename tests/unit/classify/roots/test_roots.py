@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 import pytest
 
@@ -165,6 +165,19 @@ def test_progress(known: Any, expected: Tuple[str, str]) -> None:
     frames = [frame("main", 9)]
     one = thread(1, frames, samples=samples((9, frames)), **known)
     assert state(one, resources=(lock("l", None),)) == expected
+
+
+@pytest.mark.parametrize(("cpu", "expected"), [(0.01, "waiting"), (0.9, "progressing")])
+def test_a_child_that_is_not_python_progresses_if_it_computes(cpu: float, expected: str) -> None:
+    """A shell that polls with short sleeps wakes again and again, and each new one of its children was not observed yet."""
+    parent = whole(
+        [main(Wait("process", "wait4", "p", endless=True, pid=2))], Resource("p", "process", "child", owner_pid=2)
+    )
+    waits = Wait("process", "wait4", "q", endless=True, pid=3)
+    foreign: Dict[str, Any] = {"python": None, "exe": "/bin/sh", "argv": ("sh",), "interpreters": ()}
+    shell = process([thread(2, wait=waits, counters=counters(0.01, switches=4))], pid=2, ppid=1, **foreign)
+    naps = process([thread(3, counters=counters(cpu))], pid=3, ppid=2, **foreign)
+    assert root(parent, shell, naps).state == expected
 
 
 def test_an_agent_on_the_way_that_moves_is_progress() -> None:

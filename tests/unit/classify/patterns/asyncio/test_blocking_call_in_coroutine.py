@@ -61,6 +61,20 @@ def test_a_call_that_keeps_the_loop_is_named() -> None:
     assert "began 3.0 s ago" in said and "2.5 s late" in said and "3 other tasks" in said
 
 
+def test_the_coroutines_own_call_comes_second() -> None:
+    """However deep the computation, the line that would await something else is among the first, and no line comes twice."""
+    deep = (
+        frame("<genexpr>", 3),
+        frame("length", 3),
+        frame("improve", 5),
+        frame("plan", 7),
+        frame("handle", 20),
+        *TURN,
+    )
+    main = thread(1, deep, wait=READS, counters=counters(), samples=samples((90, deep)))
+    assert lines(evidence(process([main], loops=(KEPT,), tasks=TASKS))) == [3, 20, 5]
+
+
 def test_a_computation_is_only_believed_with_the_loops_turn() -> None:
     """All samples may show one function of many short callbacks; when the turn is known, it is likely."""
     busy = samples((90, STEP))
