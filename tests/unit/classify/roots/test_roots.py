@@ -175,8 +175,10 @@ def test_a_child_that_is_not_python_progresses_if_it_computes(cpu: float, expect
     )
     waits = Wait("process", "wait4", "q", endless=True, pid=3)
     foreign: Dict[str, Any] = {"python": None, "exe": "/bin/sh", "argv": ("sh",), "interpreters": ()}
-    shell = process([thread(2, wait=waits, counters=counters(0.01, switches=4))], pid=2, ppid=1, **foreign)
-    naps = process([thread(3, counters=counters(cpu))], pid=3, ppid=2, **foreign)
+    shell = process(
+        [thread(2, is_main=True, wait=waits, counters=counters(0.01, switches=4))], pid=2, ppid=1, **foreign
+    )
+    naps = process([thread(3, is_main=True, counters=counters(cpu))], pid=3, ppid=2, **foreign)
     assert root(parent, shell, naps).state == expected
 
 
