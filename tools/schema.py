@@ -37,6 +37,7 @@ CLASSES: Dict[str, Type[Any]] = {
     "edge": waitgraph.Edge,
     "task": evidence.Task,
     "backlog": evidence.Backlog,
+    "abort": evidence.Abort,
     "crash": evidence.Crash,
     "origin": evidence.Origin,
 }

@@ -12,7 +12,7 @@ spelling of optional and tuple types.
 
 from __future__ import annotations
 
-from .crashes import Crash
+from .crashes import Abort, Crash
 from .document import SCHEMA, Evidence, Gap, Timings, Trigger
 from .encoding import decode, encode, json_bytes
 from .facts import Because, Fact, fact
@@ -29,9 +29,10 @@ from .threads import Counters, HeldLock, Stretch, Thread, Wait
 from .usable import MOST_BYTES
 
 __all__ = [
-    "MOST_BYTES", "SCHEMA", "Backlog", "Because", "Calling", "Collections", "ControlGroup", "Counters", "Crash", "End",
-    "Ended", "Evidence", "Fact", "Frame", "Gap", "Gil", "HeldLock", "Interpreter", "KeptException", "LeftBehind",
-    "LeftOut", "Local", "Loop", "Machine", "NativeFrame", "Origin", "Pool", "Process", "PythonFrame", "PythonInfo",
-    "Recursion", "Resource", "Sample", "SignalHandler", "StopTheWorld", "Stretch", "Task", "TaskWait", "Thread",
-    "ThreadException", "Timings", "Trigger", "Wait", "Waker", "decode", "encode", "fact", "json_bytes", "replace",
+    "MOST_BYTES", "SCHEMA", "Abort", "Backlog", "Because", "Calling", "Collections", "ControlGroup", "Counters",
+    "Crash", "End", "Ended", "Evidence", "Fact", "Frame", "Gap", "Gil", "HeldLock", "Interpreter", "KeptException",
+    "LeftBehind", "LeftOut", "Local", "Loop", "Machine", "NativeFrame", "Origin", "Pool", "Process", "PythonFrame",
+    "PythonInfo", "Recursion", "Resource", "Sample", "SignalHandler", "StopTheWorld", "Stretch", "Task", "TaskWait",
+    "Thread", "ThreadException", "Timings", "Trigger", "Wait", "Waker", "decode", "encode", "fact", "json_bytes",
+    "replace",
 ]  # fmt: skip

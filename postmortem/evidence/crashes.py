@@ -6,7 +6,18 @@ from typing import Optional
 
 import msgspec
 
-from .vocabulary import Access, CrashBasis, StackPart
+from .vocabulary import AbortKind, Access, CrashBasis, StackPart
+
+
+class Abort(msgspec.Struct, frozen=True):
+    """Why native code called abort(), where neither glibc nor the interpreter recorded a message."""
+
+    kind: AbortKind
+    exception: Optional[str] = None  # class of the C++ exception: "std::length_error"
+    message: Optional[str] = None  # of the exception or panic; else a line that was printed to stderr before
+    place: Optional[str] = None  # "src/lib.rs:88:5", as the panic cites it
+    # of the kind and the message; recorded: by the language's runtime; inferred: found on the stack, perhaps older
+    basis: Optional[CrashBasis] = None
 
 
 class Crash(msgspec.Struct, frozen=True):
@@ -35,6 +46,7 @@ class Crash(msgspec.Struct, frozen=True):
     # did the thread hold its interpreter's GIL (the main interpreter's, if it has none)?
     holds_gil: Optional[bool] = None
     message: Optional[str] = None  # glibc's message before it aborted: "free(): invalid pointer", an assertion
+    abort: Optional[Abort] = None  # None too where glibc or the interpreter recorded a message
     python_error: Optional[str] = None  # the interpreter's message before it aborted, without the function's name
     python_error_function: Optional[str] = None  # the function that issued it: "PyThreadState_Get"
     # recorded: arguments known to gdb; inferred: strings near the stack

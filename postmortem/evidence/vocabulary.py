@@ -116,6 +116,10 @@ EndBasis = Literal["zombie", "recorded", "missing"]
 #: How a fact of a crash is known. instruction: from the operands of the instruction and the registers.
 CrashBasis = Literal["recorded", "instruction", "inferred"]
 
+#: Why native code called abort(): a C++ exception that nobody caught, std::terminate without one, a panic of Rust, or a check of
+#: its own.
+AbortKind = Literal["exception", "terminate", "panic", "call"]
+
 #: How an instruction accessed an invalid address.
 Access = Literal["read", "write", "execute"]
 

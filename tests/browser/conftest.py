@@ -32,7 +32,7 @@ CASES = (
     "blocking-call-in-coroutine/gauge-console",
     "pipe-deadlock/console-audit",
     "mp-join-before-drain/genome-scan",
-    "native-crash/relay-service",
+    "native-abort/relay-service",
     "lock-contention/parts-counter",
     "healthy/idle-asyncio-server",
 )

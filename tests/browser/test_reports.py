@@ -197,7 +197,7 @@ def test_the_timeline_tells_each_stretch(opened: Open) -> None:
 
 def test_without_a_window_the_timeline_says_so(opened: Open) -> None:
     """A core shows one moment: no empty axes, and the flame graph is of that moment."""
-    tab = opened("native-crash/relay-service").tab
+    tab = opened("native-abort/relay-service").tab
     assert "no observation window" in tab.locator(".timeline").inner_text()
     assert "at the moment of capture" in tab.locator(".flame select option:checked").inner_text()
 

@@ -22,6 +22,7 @@ from ...libc.stackbounds import GAP, Bounds, bounds
 from ...memory import ElfCore, Fault
 from ...memory.elf import PF_W, PF_X
 from ...native.stacks import CrashFrame, CrashLine, CrashPlace, NativeStacks
+from .aborts import abort_of
 from .interrupted import interrupted
 
 #: Signals that write a core by default (signal(7)) and that the process itself causes or a watchdog sends.
@@ -190,9 +191,11 @@ class _CrashReader:
         except NoAbortMessage as exc:
             self._say("the message of abort()", "abort-message-unread", str(exc))
         error, basis = self._python_error(place)
+        told = message is not None or error is not None or crash.handler is True or self._seen is None
         return changed(
             crash,
             message=message,
+            abort=None if told or self._seen is None else abort_of(self._core, self._seen.frames),
             python_error=error.message if error else None,
             python_error_function=error.function if error else None,
             python_error_basis=basis if error else None,

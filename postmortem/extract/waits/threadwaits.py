@@ -27,6 +27,8 @@ _SELECTS = {"epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "selec
 #: Only a parent stays in these: it lends its memory to a child until the child has run another program or ended
 #: (CLONE_VFORK: posix_spawn, and subprocess from Python 3.10 on). Source: wait_for_vfork_done in kernel/fork.c.
 _FORKS = {"vfork", "clone", "clone3"}
+#: Flag without which the caller returns at once; a thread that has not run yet still has the registers of such a call.
+_CLONE_VFORK = 0x4000
 _SIGNALS = {"pause", "rt_sigtimedwait", "rt_sigsuspend"}
 #: Modules whose selectors wait for children's pipes rather than an event loop's events.
 _PIPE_USERS = ("/subprocess.py", *multiprocessing("connection"))
@@ -160,7 +162,7 @@ def describe(
         pid = args[0] if name == "wait4" else args[1] if args[0] & 0xFFFFFFFF == 1 else 0
         pid = pid & 0xFFFFFFFF
         return Wait("process", name, pid=pid if 0 < pid < 1 << 31 else None, endless=True)
-    if name in _FORKS:
+    if name in _FORKS and _lends_memory(name, args, memory):
         return Wait(
             "process", name, endless=True, verb="waits", detail="until its child has started its program (vfork)"
         )
@@ -169,6 +171,14 @@ def describe(
     timed = name == "rt_sigtimedwait" and args[2] != 0
     given = timespec(memory, args[2]) if timed else None
     return Wait("signal" if name in _SIGNALS else "other", name, timeout_s=given, endless=False if timed else None)
+
+
+def _lends_memory(name: str, args: Sequence[int], memory: Memory) -> bool:
+    """Return whether the caller waits for its child; True if the flags (struct clone_args for clone3) cannot be read."""
+    try:
+        return name == "vfork" or bool((memory.u64(args[0]) if name == "clone3" else args[0]) & _CLONE_VFORK)
+    except Fault:
+        return True
 
 
 def _futex(args: Sequence[int], facts: Callable[[int], Optional[FutexFacts]]) -> Wait:

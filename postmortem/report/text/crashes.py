@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Iterator, List, Optional
 
-from ...evidence import Crash, Process
+from ...evidence import Abort, Crash, Process
 from ...signalnames import signal_name
 from .. import escape
 from ..phrases import bases, labels
@@ -60,10 +60,23 @@ def _sentences(crash: Crash, process: Process) -> Iterator[str]:
         yield "The address lies inside the thread's own stack."
     if crash.message:
         yield f'The C library said: "{escape.cut(crash.message, _CUT)}".'
+    if crash.abort is not None:
+        yield from _gave_up(crash.abort)
     if crash.python_error:
         function = f"{crash.python_error_function}: " if crash.python_error_function else ""
         basis = bases.of_crash(crash.python_error_basis)
         yield f'Python said: "Fatal Python error: {function}{escape.cut(crash.python_error, _CUT)}"{basis}.'
+
+
+def _gave_up(told: Abort) -> Iterator[str]:
+    said = f': "{escape.cut(told.message, _CUT)}"' if told.message else ""
+    if told.kind == "exception":
+        yield f"A C++ exception that nothing caught: {escape.cut(told.exception or '?', _CUT)}{said}."
+    elif told.kind == "panic":
+        place = f" at {escape.cut(told.place, _CUT)}" if told.place else ""
+        yield f"Rust code panicked{place}{said}."
+    elif said:
+        yield f"It printed to stderr before{said}{bases.of_crash(told.basis)}."
 
 
 def _what(crash: Crash, process: Process) -> str:

@@ -119,7 +119,8 @@ def kind(found: Crashed) -> Optional[str]:
     - "allocator": an allocator found damage;
     - "interpreter": Py_FatalError;
     - "smashed": glibc found that native code wrote beyond a buffer;
-    - "assertion": another failed check of native code;
+    - "assertion": another failed check of native code, with a message that glibc recorded;
+    - "gave up": native code called abort() for a reason of its own;
     - "outside": sent by another process, or by the kernel;
     - "inside": sent by another thread, or by a signal handler, of the same process;
     - "hidden": raised again by a native handler, which hides the sender;
@@ -163,10 +164,25 @@ def _own(found: Crashed) -> Optional[str]:
         below = _below_handler(thread)
         if below is not None and not any(f.function and _RAISES.match(f.function) for f in below):
             return "hidden"
-        return "inside" if interrupted(thread) else "itself"
+        if interrupted(thread):
+            return "inside"
+        return "gave up" if _gave_up(found) else "itself"
     if thread.native or (thread.wait is not None and thread.wait.syscall is not None):
         return "inside"
     return None
+
+
+def _gave_up(found: Crashed) -> bool:
+    """Return whether native code called abort(): not Python code by os.abort(), and not through ctypes or cffi."""
+    caller = abort_caller(found)
+    return caller is not None and not native.is_interpreter(caller) and not native.is_bridge(caller)
+
+
+def abort_caller(found: Crashed) -> Optional[NativeFrame]:
+    """Return the frame that called abort(); None if there is none in a file."""
+    natives = found.natives
+    at = next((i for i, f in enumerate(natives[:_NEAR]) if f.function and _ABORT.match(f.function)), None)
+    return next((f for f in natives[at + 1 :] if f.module is not None), None) if at is not None else None
 
 
 def raises(thread: Thread) -> bool:

@@ -4,8 +4,8 @@
 SIGABRT, after the C library found that native code had written beyond a variable.
 
 **Easily mistaken for** `stack-overflow`, whose address lies beyond the end of a stack; `heap-corruption`, where the allocator
-detected the damage before it caused a fault; `killed`, where another process sent the same signal; a hang, because the other
-threads of the core wait for what the failed one held.
+detected the damage before it caused a fault; `native-abort`, where a library ended the process on purpose; `killed`, where
+another process sent the same signal; a hang, because the other threads of the core wait for what the failed one held.
 
 **Why it crashes.** Python checks what it does with memory; native code (a C extension, a library called through ctypes or
 cffi) does not. It used an invalid pointer, or an object that no longer existed.
@@ -50,6 +50,7 @@ PATTERN = Pattern(
 _HARD = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 
 _ONLY_SENT = Template("{signal} was sent; no instruction of {thread} caused it")
+_ON_PURPOSE = Template("no instruction failed: native code of {thread} called abort()")
 _SIGINFO = Template("the siginfo of the core: why {thread} received {signal}")
 _FAULT = Template("{thread} was ended by {signal} in {place}{called}: {failure}")
 _UNKNOWN_PLACE = Template("unknown code")
@@ -77,8 +78,10 @@ def match(view: View) -> Iterator[Answer]:
         what = kind(found)
         if what == "fault":
             yield _fault(view, found)
-        elif what in ("smashed", "assertion"):
+        elif what == "smashed":
             yield _checked(view, found)
+        elif what in ("assertion", "gave up"):
+            yield No(_ON_PURPOSE(thread=found.who))
         elif what in ("inside", "hidden", "itself", "outside") and found.crash.signal in _HARD:
             yield No(_ONLY_SENT(signal=found.signal, thread=found.who))
         elif what is None:
@@ -116,7 +119,7 @@ def _failed(found: Crashed) -> Iterator[Text]:
 
 
 def _checked(view: View, found: Crashed) -> Match:
-    """Return the match of a failed check: glibc's of a smashed stack or small buffer, or an assertion of native code."""
+    """Return the match of glibc's check of a smashed stack or small buffer."""
     message = found.crash.message
     return Match(
         confidence="likely",

@@ -110,8 +110,14 @@ def test_children() -> None:
 @pytest.mark.parametrize("call", ["vfork", "clone", "clone3"])
 def test_a_parent_that_lends_its_memory(call: str) -> None:
     """In state D until its child has run another program: a wait for a process, not for a disk."""
-    known = wait(call)
+    known = wait(call, 0x4111)
     assert (known.kind, known.endless, known.pid) == ("process", True, None)
+
+
+def test_a_thread_that_has_not_run_yet_waits_for_no_child() -> None:
+    """Its registers are those of the call that made it, whose flags say that nobody waits."""
+    assert wait("clone", 0x3D0F00).kind == "other"
+    assert wait("clone", 0x4111).kind == "process"
 
 
 def test_futexes() -> None:

@@ -225,15 +225,10 @@ def test_the_debug_allocator_speaks_through_a_fatal_error() -> None:
     assert "after a block" in heap.summary
 
 
-@pytest.mark.parametrize(
-    "message", ["*** stack smashing detected ***: terminated", "python: a.c:3: f: Assertion `x' failed."]
-)
-def test_other_checks_of_the_c_library(message: str) -> None:
-    """No allocator: native code that failed its own check."""
-    assert (first(aborted(message=message)).pattern, first(aborted(message=message)).confidence) == (
-        "native-crash",
-        "likely",
-    )
+def test_other_checks_of_the_c_library() -> None:
+    """No allocator: native code wrote beyond a variable."""
+    found = first(aborted(message="*** stack smashing detected ***: terminated"))
+    assert (found.pattern, found.confidence) == ("native-crash", "likely")
 
 
 def test_the_interpreter_gave_up() -> None:
@@ -260,7 +255,7 @@ def test_a_stripped_interpreter_that_gave_up() -> None:
     told = {"signal": signal.SIGABRT, "code_name": "SI_TKILL", "sender_pid": 1}
     found = first(crashed((*ABORT, c(None, PYTHON)), **told))
     assert (found.pattern, found.confidence) == ("fatal-python-error", "likely")
-    assert kind_of(crashed((*ABORT, c(None, UNITS)), **told)) == "itself"
+    assert kind_of(crashed((*ABORT, c(None, UNITS)), **told)) == "gave up"
     assert kind_of(crashed((*ABORT, c(None, PYTHON), *CALLED), **told)) == "itself"
 
 
