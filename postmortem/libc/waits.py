@@ -59,10 +59,14 @@ _WAITERS: Tuple[Tuple[NativeKind, re.Pattern[str]], ...] = (
     ("once", re.compile(r"_*pthread_once(_slow)?\b")),
     ("guard", re.compile(r"_*cxa_guard_acquire\b")),
 )  # fmt: skip
+#: Waits for those who wait on the condition: for __wrefs, the word before __g_signals (nptl/pthread_cond_destroy.c).
+_DESTROYS = re.compile(r"(__GI_)?_*pthread_cond_destroy\b")
 #: Innermost native frames searched for the function that the program called.
 ABOVE = 8
 #: Runtime libraries: a lock taken in them is attributed to their caller.
 _RUNTIME = re.compile(r"/(libc|libpthread|libstdc\+\+|libc\+\+|libc\+\+abi|libgcc_s|ld-linux-x86-64|ld)[-.][^/]*$")
+#: Functions that call exit handlers: their own caller requests nothing.
+_EXITS = re.compile(r"(__GI_)?_*(exit|run_exit_handlers|dl_fini|dl_call_fini)$")
 
 
 def awaited(
@@ -78,6 +82,8 @@ def awaited(
             found = reader(memory, call, threads, named)
             if found is not None:
                 return found
+    if not threads.on_musl and any(name is not None and _DESTROYS.match(name) for name in functions[:ABOVE]):
+        return NativeWait("condition", (call.word + 4) & ~7, shared=not call.private)
     if named is None or named not in _BY_NAME_ALONE or (threads.on_musl and named == "condition"):
         return None
     # waiters of a condition alternate between two adjacent words
@@ -97,9 +103,12 @@ def waiting_for(functions: Sequence[Optional[str]]) -> Optional[NativeKind]:
 def program_frame(frames: Sequence[Tuple[Optional[str], Optional[str]]]) -> Optional[int]:
     """Return the index of the frame that requested the lock; None if there is none.
 
-    That is the first frame outside the C and C++ libraries. ``frames``: (function, module), most recent first.
+    That is the first frame outside the C and C++ libraries; none in an exit handler of these. ``frames``: (function, module),
+    most recent first.
     """
-    for index, (_function, module) in enumerate(frames[: 2 * ABOVE]):
+    for index, (function, module) in enumerate(frames[: 2 * ABOVE]):
+        if function is not None and _EXITS.match(function):
+            return None
         if module is not None and not _RUNTIME.search(module):
             return index
     return None

@@ -32,9 +32,10 @@ class Leaving(NamedTuple):
 
     @property
     def handler(self) -> Optional[NativeFrame]:
-        """Return the oldest frame of a library that is neither the C library's nor the interpreter's; None without one."""
+        """Return the innermost frame of the library that was called from there; None if that is the C library alone."""
         own = [frame for frame in self.called if native.is_program(frame)]
-        return own[-1] if own else None
+        named = (frame for frame in own if frame.function is not None and not frame.function.startswith("std::"))
+        return next(named, own[-1] if own else None)
 
 
 def leaving(thread: Thread) -> Optional[Leaving]:

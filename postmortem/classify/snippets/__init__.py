@@ -24,6 +24,7 @@ WITHOUT: Dict[str, str] = {
     "memory-pressure": "give it more memory, or keep less in it: this is no change of a few lines",
     "native-abort": "what has to change depends on what the library objected to",
     "native-crash": "a bug in native code: fix or upgrade it",
+    "native-exit-wait": "each library has its own way to be closed before the program ends",
     "native-lock-gil-inversion": "the extension's C code has to release the GIL before it acquires its lock",
     "stopped": "the code that sends the signal has to send SIGCONT afterwards",
     "throttled": "the quota is the control group's",

@@ -172,6 +172,13 @@ def test_what_only_a_name_can_tell() -> None:
     assert found(bytes(48), BITSET, 0, 40, functions=["sem_wait_for_it", "my_pthread_cond_wait"]) is None
 
 
+def test_whoever_destroys_a_condition_waits_for_its_waiters() -> None:
+    """pthread_cond_destroy sleeps at the word before those of the waiters: all are at one condition."""
+    waits = found(bytes(48), BITSET, 0, 40, functions=["futex_abstimed_wait", "__pthread_cond_wait"])
+    destroys = found(bytes(48), WAIT, 12, 36, functions=["futex_wait", "__GI___pthread_cond_destroy"])
+    assert waits == destroys and waits is not None and waits.kind == "condition"
+
+
 def test_a_name_far_up_the_stack_says_nothing() -> None:
     """Only the functions next to the system call tell for what it waits."""
     assert waiting_for([*["helper"] * 8, "sem_wait"]) is None
@@ -182,4 +189,5 @@ def test_who_wants_it_is_outside_the_c_library() -> None:
     libc, cpp = "/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/libstdc++.so.6.0.30"
     assert program_frame([("syscall", libc), ("__cxa_guard_acquire", cpp), (None, "/app/_units.so"), ("f", libc)]) == 2
     assert program_frame([("futex_wait", libc)]) is None
+    assert program_frame([("futex_wait", libc), ("__run_exit_handlers", libc), ("_start", "/usr/bin/python3")]) is None
     assert program_frame([("f", "/opt/libcrypto-libc.so/libcache.so.1")]) == 0
