@@ -8,8 +8,8 @@ child for ever. Three things are compared while both cores are available:
 - A thread that is not forked leaves its memory behind. The first word of a thread's control block is the block's own
   address (tcbhead_t.tcb of glibc's sysdeps/x86_64/nptl/tls.h, struct pthread.self of musl), which is also
   threading.get_ident(). A block in the child without a thread shows a thread at the time of the fork. The parent's
-  threads may have ended since; if a child waits for a lock without a holder, its memory is therefore searched for
-  blocks of threads that neither run nor were about to end (``abandoned``).
+  threads may have ended since, or its core may be missing; if a child waits for a lock without a holder, or inside a native
+  library, its memory is therefore searched for blocks of threads that neither run nor were about to end (``abandoned``).
 - A lock lies at the same address in both.
 """
 
@@ -36,7 +36,7 @@ from typing import (
 from ...errors import PostmortemError
 from ...evidence import Fact, LeftBehind, Process, Resource, Thread, Waker, fact
 from ...evidence import replace as changed
-from ...evidence.vocabulary import ResourceKind
+from ...evidence.vocabulary import ResourceKind, WaitKind
 from ...libc.musl import is_musl, left_behind
 from ...memory import ElfCore, Fault, Image, Memory, NotElf
 from .semaphores import Claim
@@ -45,6 +45,8 @@ AT_RANDOM = 25
 #: Role of the Waker for the parent's thread that held a lock at the fork.
 BEFORE_FORK: Final = "before-fork"
 _LOCKS: FrozenSet[ResourceKind] = frozenset(("lock", "rlock", "condition", "import-lock", "mutex", "rwlock"))
+#: Waits inside native libraries, whose threads may have stayed in the parent.
+_NATIVE: FrozenSet[WaitKind] = frozenset(("futex", "condition", "semaphore", "mutex"))
 _MOST_THREADS = 1_000
 #: struct pthread of glibc 2.28 and later on x86-64 (nptl/descr.h), aligned to 64 bytes:
 #: - header.tcb and header.self: its own address
@@ -153,6 +155,7 @@ def _left_behind(
         if pointer not in mine.pointers and tid not in named
     }
     puzzling = any(_nobody_has(r) and r.waiters for r in process.resources if r.id in mine.locks)
+    puzzling = puzzling or (theirs is None and any(_waits_natively(process, thread) for thread in process.threads))
     if not wanted and not puzzling and not native:
         return (), ()
     try:
@@ -171,6 +174,21 @@ def _left_behind(
 
 def _nobody_has(resource: Resource) -> bool:
     return resource.kind in _LOCKS and resource.locked is True and resource.owner_tid is None
+
+
+def _waits_natively(process: Process, thread: Thread) -> bool:
+    """Return whether Python code called a native library that waits, without a limit, for what nobody is known to have."""
+    wait = thread.wait
+    if (
+        wait is None
+        or wait.kind not in _NATIVE
+        or wait.syscall != "futex"
+        or wait.endless is False
+        or not thread.python
+    ):
+        return False
+    wanted = next((r for r in process.resources if r.id == wait.resource), None)
+    return wanted is None or (wanted.owner_tid is None and wanted.id.startswith("native-"))
 
 
 def was_thread(memory: Memory, ident: int) -> bool:

@@ -87,6 +87,9 @@ _NO_RECORD = Template(
     "the library's own record of its threads cannot be read: whether it waits for one of them is not certain"
 )
 _PARENT_UNREAD = Template("the parent was not read: whether the library had threads there when it forked is not known")
+_THREADS_LEFT = Template(
+    "the memory of process {pid} still has the control blocks of threads that were there when it was forked, and are not its own"
+)
 _WAITS = Template("{thread} waits{at} for {what}, without a time limit")
 _NONE = Template(
     "no wait in {forks:n forked process|forked processes} is for the work of a thread that stayed behind in the parent"
@@ -265,12 +268,12 @@ def _native(view: View, process: Process, thread: Thread, library: str) -> Optio
     who, at, name = clauses.named(thread), clauses.at(frame), library.rsplit("/", 1)[-1]
     if parent is None:
         summary = _ALONE_SUMMARY(thread=who, pid=process.pid, at=at, library=name)
-        facts = (_PARENT_UNREAD(), _NO_RECORD())
+        facts = ((_THREADS_LEFT(pid=process.pid) if process.forked else _PARENT_UNREAD()), _NO_RECORD())
     else:
         summary = _NATIVE_SUMMARY(thread=who, pid=process.pid, at=at, library=name, parent=parent.pid)
         facts = (_INSIDE(count=len(helpers), parent=parent.pid, library=name, pid=process.pid), _NO_RECORD())
     return Match(
-        confidence="likely" if helpers and (lost or process.forked) else "possible",
+        confidence="likely" if process.forked or (helpers and lost) else "possible",
         summary=summary,
         evidence=facts,
         culprits=_culprits(view, process, thread, lost),

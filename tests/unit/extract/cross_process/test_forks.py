@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import pytest
 
-from postmortem.evidence import HeldLock, LeftBehind, Process, PythonFrame, Resource, Thread
+from postmortem.evidence import HeldLock, LeftBehind, Process, PythonFrame, Resource, Thread, Wait
 from postmortem.extract.cross_process.forks import (
     BEFORE_FORK,
     LockPlace,
@@ -210,6 +210,27 @@ def test_the_parent_may_have_ended_too(tmp_path: Path, owner: Optional[int], bas
         [(BEFORE_FORK, basis, None)] if basis else []
     )
     assert found.resources[0].owner_gone is (True if basis else None)
+
+
+@pytest.mark.parametrize(
+    ("wait", "forked"),
+    [
+        (Wait("futex", "futex", endless=True), True),
+        (Wait("condition", "futex", endless=True, resource="native-condition-1"), True),
+        (Wait("futex", "futex", endless=False, timeout_s=2.0), None),
+        (Wait("lock", "futex", endless=True, resource="lock-1"), None),
+        (Wait("condition", "futex", endless=True, resource="condition-1"), None),
+    ],
+)
+def test_a_wait_inside_a_native_library(tmp_path: Path, wait: Wait, forked: Optional[bool]) -> None:
+    """Of a lone core: a pool of native threads may have stayed in the parent. Waits of Python's own objects tell more."""
+    notes = note(1, prstatus(2)) + note(6, struct.pack("<QQQQ", 25, 0x9000, 0, 0))
+    path = core(tmp_path / "lone.core", notes, [(0x9000, b"r" * 16, 4096), (BLOCKS, block(BLOCKS), 0x400)])
+    waits = Thread(20, stack=(PythonFrame("/app/p.py", 7, "total"),), wait=wait, is_main=True)
+    kept = (Resource("native-condition-1", "condition", "c"), Resource("condition-1", "condition", "d"))
+    alone = Process(2, 1, threads=(waits,), resources=kept)
+    found = with_kinship([alone], {2: Trace(b"same", {FORKER + 8: 20})}, lambda _pid: ElfCore(str(path)))[0]
+    assert found.forked is forked
 
 
 def test_control_blocks_are_found_wherever_they_lie(tmp_path: Path) -> None:

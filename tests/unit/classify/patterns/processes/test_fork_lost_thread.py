@@ -117,3 +117,13 @@ def test_a_child_in_a_core_of_its_own() -> None:
     found = told(alone)
     assert found is not None and found.confidence == "possible"
     assert "the parent was not read" in " ".join(found.evidence)
+
+
+def test_a_core_of_its_own_that_shows_the_fork() -> None:
+    """Control blocks of threads that it does not have are proof of the fork: likely."""
+    whole = team()
+    threads = whole.processes[1].threads
+    alone = evidence(process(threads, pid=2, ppid=1, forked=True, signal_handlers=()), window=None)
+    found = told(alone)
+    assert found is not None and found.confidence == "likely"
+    assert "control blocks" in " ".join(found.evidence)
