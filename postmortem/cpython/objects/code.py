@@ -37,6 +37,19 @@ class Handler(NamedTuple):
     depth: int  # value-stack slots that survive
 
 
+class _JumpBack(NamedTuple):
+    """JUMP_BACKWARD of a release: its numbers, plain and instrumented, its cache units, and the number of EXTENDED_ARG."""
+
+    numbers: Tuple[int, ...]
+    caches: int
+    extended: int
+
+
+#: Releases whose compiler leaves this jump out of the exception table (Python/flowgraph.c: it raises nothing by itself), though
+#: signal handlers and finalizers run there, and the GIL changes hands.
+_JUMPS_BACK = {(3, 12): _JumpBack((140, 246), 0, 144), (3, 13): _JumpBack((77, 249), 1, 71)}
+
+
 class Code:
     """A code object of the target. Raises Fault or NotThat if it cannot be one."""
 
@@ -148,10 +161,36 @@ class Code:
         return self._handlers
 
     def handler_at(self, offset: int) -> Optional[Handler]:
-        """Return the innermost handler that covers an instruction; None if there is none."""
+        """Return the innermost handler that covers an instruction; None if there is none.
+
+        A jump back that the table leaves out is covered like the start of its loop.
+        """
         if offset not in self._at:
-            self._at[offset] = next((h for h in self.handlers() if h.start <= offset < h.end), None)
+            found = self._covering(offset)
+            start = self._loop_start(offset) if found is None else None
+            self._at[offset] = found if start is None else self._covering(start)
         return self._at[offset]
+
+    def _covering(self, offset: int) -> Optional[Handler]:
+        return next((h for h in self.handlers() if h.start <= offset < h.end), None)
+
+    def _loop_start(self, offset: int) -> Optional[int]:
+        """Return where a jump that may be left out of the exception table leads back to; None for other instructions."""
+        row = _JUMPS_BACK.get(self._objects.layout.version)
+        if row is None or not 0 <= offset < self.size():
+            return None
+        try:
+            number, by = self._objects.memory.read(self.start + offset, 2)
+            if number not in row.numbers:
+                return None
+            for step in (1, 2, 3):
+                before, more = self._objects.memory.read(self.start + offset - 2 * step, 2)
+                if offset < 2 * step or before != row.extended:
+                    break
+                by |= more << 8 * step
+        except Fault:
+            return None
+        return offset + 2 + 2 * row.caches - 2 * by
 
     def local_names(self) -> Tuple[str, ...]:
         """Return the names of locals, cells and free variables in the order of ``localsplus``; empty if unreadable."""

@@ -62,6 +62,8 @@ _ANY = "?"
 _THREADS = "ThreadPoolExecutor"
 _LAUNCH = (multiprocessing("popen_fork"), "_launch")
 _SHOWN = 3
+#: Least part of the window for which a call lasts that waits again and again.
+_WHOLE = 0.9
 
 _SUMMARY = Template(
     "{thread} of the forked process {pid} waits{at} for {what}, which {server} of its parent{parent:+ @} serves; that thread was "
@@ -127,18 +129,13 @@ def _launched(process: Process) -> bool:
 
 def _of_thread(view: View, process: Process, thread: Thread) -> Optional[Match]:
     agent = Agent(process.pid, thread.tid)
-    if (
-        thread.wait is None
-        or thread.wait.endless is False
-        or not thread.python
-        or view.moves(thread)
-        or view.idle(thread)
-    ):
+    if thread.wait is None or not thread.python or view.idle(thread):
         return None
+    passing = thread.wait.endless is False or view.moves(thread)
     edge = view.graph.blocking(agent)
-    library = _library(thread)
+    library = _library(thread) if not passing or _lasts(view, thread) else None
     native = _native(view, process, thread, library) if library is not None else None
-    if native is not None:
+    if native is not None or passing:
         return native
     if edge is None or view.graph.stuck(agent) is None or edge.kind not in _SERVED or edge.gone:
         return None
@@ -236,6 +233,12 @@ def _lost(view: View, process: Process, thread: Thread, edge: Edge, served: _Ser
 
 
 # ------------------------------------------------------------------ native libraries
+
+
+def _lasts(view: View, thread: Thread) -> bool:
+    """Return whether a thread was in one call of C for the whole window, and used hardly any CPU: it wakes, and waits again."""
+    called = thread.calling.lasts_s if thread.calling is not None else None
+    return view.window is not None and (called or 0.0) >= _WHOLE * view.window and view.computes(thread) is False
 
 
 def _library(thread: Thread) -> Optional[str]:

@@ -6,11 +6,12 @@ from typing import Any, Optional, Tuple
 
 import pytest
 
-from postmortem.evidence import Evidence, LeftBehind, NativeFrame, Pool, PythonFrame, Resource, Thread, Wait
+from postmortem.evidence import Calling, Evidence, LeftBehind, NativeFrame, Pool, PythonFrame, Resource, Thread, Wait
+from postmortem.evidence import replace as changed
 from postmortem.findings import Finding
 
 from .....support.diagnosed import classify
-from .....support.make import claimed, evidence, frame, process, stack, thread
+from .....support.make import claimed, counters, evidence, frame, process, stack, thread
 
 GOMP, LIBC = "/venv/lib/libgomp-a34b3233.so.1.0.0", "/usr/lib/x86_64-linux-gnu/libc.so.6"
 LAUNCH = (*stack("multiprocessing.popen_fork._launch", "multiprocessing.process.start"), frame("main", 30))
@@ -108,6 +109,22 @@ def test_a_child_with_a_thread_of_its_own_in_the_library() -> None:
     """It may be the one that is waited for."""
     own = thread(9, (native("gomp_thread_start", GOMP),), wait=Wait("futex", "futex", endless=True))
     assert told(team(own)) is None
+
+
+@pytest.mark.parametrize(("lasts", "cpu", "confidence"), [(1.0, 0.01, "likely"), (0.2, 0.01, None), (1.0, 0.95, None)])
+def test_a_library_that_wakes_and_waits_again(lasts: float, cpu: float, confidence: Optional[str]) -> None:
+    """gRPC waits a fifth of a second at a time: one call for the whole window that does nothing is as good as endless."""
+    known = team()
+    waiter = known.processes[1].threads[0]
+    timed = changed(
+        waiter,
+        wait=Wait("futex", "futex", endless=False, timeout_s=0.2),
+        calling=Calling("cygrpc.next_event", lasts_s=lasts),
+        counters=counters(cpu=cpu, switches=6),
+    )
+    child = changed(known.processes[1], threads=(timed,))
+    found = told(changed(known, processes=(known.processes[0], child), window_s=1.0))
+    assert (found.confidence if found is not None else None) == confidence
 
 
 def test_a_child_in_a_core_of_its_own() -> None:
