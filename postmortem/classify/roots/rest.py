@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import FrozenSet, Optional
 
-from ...evidence import Process, Resource, Thread
+from ...evidence import Process, Resource, Task, Thread
 from ...evidence.vocabulary import ResourceKind
 from ...waitgraph import Agent, Edge
 from ..facts import knowledge
@@ -58,6 +58,14 @@ def is_parked(view: View, agent: Agent, edge: Optional[Edge]) -> bool:
         return True
     resource = place.resources.get(edge.resource or "")
     return resource is not None and resource.named is False
+
+
+def awaits_request(view: View, process: Process, task: Task) -> bool:
+    """Return whether a task is a server's that waits for the next request of a connection: none of the program's code is in it."""
+    wait = task.wait
+    if not process.listening or wait is None or wait.kind not in ("future", "descriptor") or not task.stack:
+        return False
+    return all(map(knowledge.is_library, task.stack)) and not view.graph.is_awaited(Agent(process.pid, task=task.id))
 
 
 def _dispatches(thread: Thread) -> bool:

@@ -11,7 +11,7 @@ from ...waitgraph.edges import EdgeKind
 from ..facts import native
 from ..facts.knowledge import COLLECTS, in_table, is_library, own_frame
 from ..facts.view import View, is_python
-from .rest import has_company, in_request, is_native, is_parked, serves
+from .rest import awaits_request, has_company, in_request, is_native, is_parked, serves
 from .walk import Way, follow
 
 #: Waits that name their kind by themselves; the others depend on more than the edge.
@@ -121,20 +121,10 @@ def _found(view: View, process: Process) -> Iterator[Root]:
         if task.state == "pending" and not task.ready:
             agent = Agent(process.pid, task=task.id)
             root = _root(view, process, agent, 2, company)
-            if (
-                process.listening
-                and root.kind == "future"
-                and _is_a_librarys(task)
-                and not view.graph.is_awaited(agent)
-            ):
-                continue  # as a server's that waits for the next request of a connection
+            if root.kind == "future" and awaits_request(view, process, task):
+                continue
             if root.kind in _DEMANDS or (len(root.way.agents) > 1 and root.kind in ("signal", "pool")):
                 yield root
-
-
-def _is_a_librarys(task: Task) -> bool:
-    """Return whether no code of the program runs in a task."""
-    return all(map(is_library, task.stack))
 
 
 def _root(view: View, process: Process, start: Agent, rank: int, company: bool) -> Root:
