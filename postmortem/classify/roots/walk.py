@@ -184,7 +184,11 @@ def hindered(view: View, edge: Edge) -> Optional[Agent]:
                 return waker
         return None
     able = only_able(view, edge)
-    own = telling(view, able) if able is not None and not _serves(view, able) and not _awaits_request(view, able) else None
+    own = (
+        telling(view, able)
+        if able is not None and not _serves(view, able) and not _awaits_request(view, able)
+        else None
+    )
     return (
         able if own is not None and own.resource != edge.resource and own.kind not in ("event-loop", "turn") else None
     )

@@ -28,6 +28,7 @@ from ...facts import clauses
 from ...facts.knowledge import is_library, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
+from ...roots.works import has_timers
 from .occupied import crowded, crowded_processes, occupied
 
 PATTERN = Pattern(
@@ -183,7 +184,10 @@ def _unheld(view: View, process: Process, resource: Resource) -> Iterator[Match]
     if any(_moves(view, agent) for agent in waiters):
         return
     others = [t for t in process.threads if t.tid not in resource.waiters]
-    at_rest = all(map(partial(_is_at_rest, view), others)) and all(map(_may_not_return, _other_tasks(process, resource)))
+    at_rest = all(map(partial(_is_at_rest, view), others)) and all(
+        map(_may_not_return, _other_tasks(process, resource))
+    )
+    at_rest = at_rest and not any(has_timers(process, loop) for loop in process.loops)  # one may give back a part
     stacks = [view.graph.places.stack(agent) for agent in waiters]
     own = [[f for f in stack if not is_library(f) and not f.file.startswith("<")][:2] for stack in stacks]
     places = {frame: agent for several, agent in zip(own, waiters) for frame in several}
