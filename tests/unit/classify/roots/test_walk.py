@@ -263,5 +263,8 @@ def test_a_servers_task_between_two_requests_holds_nobody_up(file: str, end: str
         wait=TaskWait("descriptor", "f", endless=True),
         ready=False,
     )
-    served = whole([], signal, socket, tasks=(wanting, serving), loops=(Loop("l", 1, watched=3),), listening=(80,))
+    selects = thread(1, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=True))
+    served = whole(
+        [selects], signal, socket, tasks=(wanting, serving), loops=(Loop("l", 1, watched=3),), listening=(80,)
+    )
     assert way(served, start=Agent(1, task="t1")).end == Agent(1, task=end)
