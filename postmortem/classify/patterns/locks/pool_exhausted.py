@@ -159,12 +159,13 @@ def _moves(view: View, agent: Agent) -> bool:
 def _rests(view: View, agent: Agent) -> bool:
     """Return whether an agent sleeps, or waits for something of its own process, and did not go on during the window.
 
-    It rests in a wait for a peer, too, if that has no time limit and did not end during a window.
+    It rests in a wait for a peer, too, if that has no time limit, or in a lone core none that is known.
     """
     thread, task = view.graph.places.thread(agent), view.graph.places.task(agent)
     if thread is not None:
         wait = thread.wait
-        silent = wait is not None and wait.kind in _OUTSIDE and wait.endless is True and bool(view.window)
+        unlimited = wait is not None and (wait.endless is True or (wait.endless is None and not view.window))
+        silent = wait is not None and wait.kind in _OUTSIDE and unlimited
         return wait is not None and (wait.kind in _RESTS or silent) and not view.moves(thread)
     return task is not None and task.wait is not None and task.wait.kind in _TASK_RESTS and task.moved is not True
 
