@@ -108,6 +108,7 @@ OFFSETS: Dict[str, str] = {
     "ht_cached_keys": "PyHeapTypeObject.ht_cached_keys",
     "gen_frame_state": "PyGenObject.gi_frame_state",
     "gen_iframe": "PyGenObject.gi_iframe PyGenObject.gi_frame",
+    "gen_exc_state": "PyGenObject.gi_exc_state",
     "be_args": "PyBaseExceptionObject.args",
     "be_traceback": "PyBaseExceptionObject.traceback",
     "tb_next": "PyTracebackObject.tb_next",
@@ -166,7 +167,18 @@ DERIVED = ("co_local_names", "line_table")
 #: Fields that no header tells, and where they stand in CPython's sources.
 ELSEWHERE: Dict[str, str] = {
     **dict.fromkeys(("fut_state",), "FutureObj in Modules/_asynciomodule.c"),
-    **dict.fromkeys(("task_fut_waiter", "task_coro", "task_name", "task_node"), "TaskObj in Modules/_asynciomodule.c"),
+    **dict.fromkeys(
+        (
+            "task_fut_waiter",
+            "task_coro",
+            "task_name",
+            "task_node",
+            "task_must_cancel",
+            "task_must_cancel_bit",
+            "task_cancels",
+        ),
+        "TaskObj in Modules/_asynciomodule.c",
+    ),
     "instr_unit": "the use of f_lasti in Python/ceval.c",
 }
 

@@ -18,7 +18,7 @@ from .encoding import decode, encode, json_bytes
 from .facts import Because, Fact, fact
 from .heap import Backlog, KeptException
 from .interpreters import Collections, Gil, Interpreter, PythonInfo, StopTheWorld
-from .loops import Loop, Pool, Task, TaskWait
+from .loops import Cancellation, Loop, Pool, Task, TaskWait
 from .machine import ControlGroup, Machine
 from .origin import Origin
 from .processes import Ended, LeftBehind, Process, SignalHandler
@@ -29,10 +29,10 @@ from .threads import Counters, HeldLock, Stretch, Thread, Wait
 from .usable import MOST_BYTES
 
 __all__ = [
-    "MOST_BYTES", "SCHEMA", "Abort", "Backlog", "Because", "Calling", "Collections", "ControlGroup", "Counters",
-    "Crash", "End", "Ended", "Evidence", "Fact", "Frame", "Gap", "Gil", "HeldLock", "Interpreter", "KeptException",
-    "LeftBehind", "LeftOut", "Local", "Loop", "Machine", "NativeFrame", "Origin", "Pool", "Process", "PythonFrame",
-    "PythonInfo", "Recursion", "Resource", "Sample", "SignalHandler", "StopTheWorld", "Stretch", "Task", "TaskWait",
-    "Thread", "ThreadException", "Timings", "Trigger", "Wait", "Waker", "decode", "encode", "fact", "json_bytes",
-    "replace",
+    "MOST_BYTES", "SCHEMA", "Abort", "Backlog", "Because", "Calling", "Cancellation", "Collections", "ControlGroup",
+    "Counters", "Crash", "End", "Ended", "Evidence", "Fact", "Frame", "Gap", "Gil", "HeldLock", "Interpreter",
+    "KeptException", "LeftBehind", "LeftOut", "Local", "Loop", "Machine", "NativeFrame", "Origin", "Pool", "Process",
+    "PythonFrame", "PythonInfo", "Recursion", "Resource", "Sample", "SignalHandler", "StopTheWorld", "Stretch",
+    "Task", "TaskWait", "Thread", "ThreadException", "Timings", "Trigger", "Wait", "Waker", "decode", "encode",
+    "fact", "json_bytes", "replace",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ import msgspec
 
 from .stacks import PythonFrame
 from .threads import HeldLock
-from .vocabulary import LoopState, PoolKind, TaskState, TaskWaitKind
+from .vocabulary import CancelBasis, LoopState, PoolKind, TaskState, TaskWaitKind
 
 
 class Loop(msgspec.Struct, frozen=True):
@@ -63,6 +63,17 @@ class TaskWait(msgspec.Struct, frozen=True):
         return self.detail
 
 
+class Cancellation(msgspec.Struct, frozen=True):
+    """What is known of requests to cancel a task that has not ended."""
+
+    requests: Optional[int] = None  # made and not withdrawn, Task.cancelling(); None: unknown, as before Python 3.11
+    due: Optional[bool] = None  # True: not delivered yet, the task's next step raises CancelledError
+    handled: Optional[bool] = None  # True: one of its coroutines is in an except or finally clause of a CancelledError
+    basis: Optional[CancelBasis] = None  # how a request is known from others; None: only from the task
+    # `except` clauses around its awaits that catch a cancellation, after which its loop goes round again
+    caught_at: Tuple[PythonFrame, ...] = ()
+
+
 class Task(msgspec.Struct, frozen=True):
     """A task of an event loop, asyncio's or trio's, or a greenlet: its hub, gevent's or eventlet's, is the loop."""
 
@@ -77,6 +88,7 @@ class Task(msgspec.Struct, frozen=True):
     holds: Tuple[HeldLock, ...] = ()  # asyncio locks held by its coroutines; depth: index in `stack`
     ready: Optional[bool] = None  # True: waits only for its turn on the loop
     moved: Optional[bool] = None  # False: in the same wait since the window began; True: in another one
+    cancellation: Optional[Cancellation] = None  # None: no request is known
 
 
 class Pool(msgspec.Struct, frozen=True):

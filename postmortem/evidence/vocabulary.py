@@ -109,6 +109,12 @@ WakerBasis = Literal["recorded", "with-slot", "inferred", "kernel", "memory"]
 #: the wait to the object, or hands the object on to something unknown; refers: none does.
 WakerGrade = Literal["names", "refers"]
 
+#: How it is known, besides the task's own count, that a task was cancelled. closing: ``asyncio.run`` has ended and waits for
+#: it; awaited: ``wait_for`` waits for its end after the time limit; gather: the gather that it is part of was cancelled; called:
+#: the function that awaits it calls ``cancel()`` before, according to its source; limit: an ``asyncio.timeout`` that it is in has
+#: expired.
+CancelBasis = Literal["closing", "awaited", "gather", "called", "limit"]
+
 #: How the end of a process is known. zombie: its parent has not collected its status; recorded: an object of its parent has
 #: its status; missing: an object of its parent has its PID, and no such process was found.
 EndBasis = Literal["zombie", "recorded", "missing"]

@@ -341,20 +341,21 @@ class Lending:
         """Return the limit of an object that counts as much as it lends at most; None if it does not say so.
 
         The functions in which others wait compare the two: an attribute that limits, and one whose value is the same.
-        With an overflow, the limit is that and the places of the queue inside.
+        With an overflow, which begins below zero, the limit is that and the places of the queue inside.
         """
         values, used = self._parts.attributes(taking.thing), self.uses(taking)
         own = {name: self._integer(value) for name, value in values.items() if name in used}
-        counts = {name: number for name, number in own.items() if number and not _limits_something(name)}
+        counts = {name: number for name, number in own.items() if number is not None and not _limits_something(name)}
         for name, limit in own.items():
             stem = name.lower().replace("max", "").strip("_")
-            if not limit or name in counts or not _limits_this(name):
+            overflow = "overflow" in stem
+            if limit is None or not (limit or overflow) or name in counts or not (overflow or _limits_this(name)):
                 continue
-            if limit in counts.values() and "overflow" not in stem:
+            if limit in counts.values() and not overflow:
                 return limit
             if any(number == limit and count.strip("_") == stem for count, number in counts.items()):
                 sizes = self.numbers(taking.thing).limits
-                return sizes[0] if len(sizes) == 1 else limit
+                return sizes[0] if len(sizes) == 1 else limit or None
         return None
 
     def _limits(self, values: Dict[str, int]) -> Iterator[int]:

@@ -26,6 +26,7 @@ from postmortem.cpython.objects.code import Code
 from postmortem.cpython.state.interpreter import Python
 from postmortem.frameworks.asyncio.futures import Futures
 from postmortem.frameworks.asyncio.primitives import Primitives
+from postmortem.frameworks.asyncio.tasklists import task_layout
 from postmortem.memory import ProcMem
 
 
@@ -156,6 +157,46 @@ def check_futures(python):
     loop.close()
 
 
+def check_cancellations(python):
+    """Requests to cancel a task, in C and in Python; whether it is still to be told; whether it handles one."""
+    futures = Futures(python.objects, Functions(python.frames), task_layout(python.memory, python.layout))
+    counts = hasattr(asyncio.Task, "cancelling")
+
+    async def stubborn(clean):
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            if clean:
+                await asyncio.sleep(3600)
+        await asyncio.sleep(3600)
+
+    async def told():
+        for task_class in (asyncio.Task, asyncio.tasks._PyTask):
+            for clean in (True, False):
+                coroutine = stubborn(clean)
+                task = task_class(coroutine, loop=asyncio.get_running_loop())
+                await asyncio.sleep(0)
+                asked = [(futures.cancel_requests(id(task)), futures.must_cancel(id(task)))]
+                task.cancel()
+                asked.append((futures.cancel_requests(id(task)), futures.must_cancel(id(task))))
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                asked.append((futures.cancel_requests(id(task)), futures.must_cancel(id(task))))
+                assert asked == [(n if counts else None, False) for n in (0, 1, 1)], (task_class, asked)
+                assert futures.handles_cancellation(id(coroutine)) == clean, (task_class, clean)
+                task.cancel()
+                await asyncio.wait([task], timeout=5)
+            fresh_one = stubborn(False)
+            fresh = task_class(fresh_one, loop=asyncio.get_running_loop())
+            fresh.cancel()
+            assert futures.must_cancel(id(fresh)) and not futures.handles_cancellation(id(fresh_one))
+            await asyncio.wait([fresh], timeout=5)
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(told())
+    loop.close()
+
+
 def check_locks_of_tasks(objects):
     """asyncio's says whether it is locked; anyio's, which has slots, who has it; one that is only called like that is none."""
     slots = {"__slots__": ("_owner_task", "_waiters"), "__module__": "anyio._backends._asyncio"}
@@ -251,6 +292,7 @@ def main():
     check_attributes(python.objects)
     check_callables(python)
     check_futures(python)
+    check_cancellations(python)
     check_locks_of_tasks(python.objects)
     check_locks_in_python(python)
     check_parts(python.objects)

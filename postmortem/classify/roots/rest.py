@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import FrozenSet, Optional
 
-from ...evidence import Process, Resource, Thread
+from ...evidence import Process, Resource, Task, Thread
 from ...evidence.vocabulary import ResourceKind
 from ...waitgraph import Agent, Edge
 from ..facts import knowledge
@@ -58,6 +58,26 @@ def is_parked(view: View, agent: Agent, edge: Optional[Edge]) -> bool:
         return True
     resource = place.resources.get(edge.resource or "")
     return resource is not None and resource.named is False
+
+
+def awaits_request(view: View, process: Process, task: Task) -> bool:
+    """Return whether a task is a server's that waits for the next request of a connection.
+
+    None of the program's code is in it, and nobody awaits its end; a waiter that it could signal does not count.
+    """
+    wait = task.wait
+    if not process.listening or wait is None or wait.kind not in ("future", "descriptor") or not task.stack:
+        return False
+    return all(map(knowledge.is_library, task.stack)) and task.id not in _awaited_tasks(view, process)
+
+
+def _awaited_tasks(view: View, process: Process) -> FrozenSet[str]:
+    """Return the ids of a process's tasks of which another task awaits the end."""
+    key = ("awaited tasks", process.pid)
+    if key not in view.remembered:
+        waits = (task.wait for task in process.tasks if task.wait is not None)
+        view.remembered[key] = frozenset(awaited for wait in waits for awaited in wait.tasks)
+    return view.remembered[key]  # type: ignore[return-value]
 
 
 def _dispatches(thread: Thread) -> bool:

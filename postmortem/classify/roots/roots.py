@@ -9,9 +9,9 @@ from ...findings.told import RootKind, RootState
 from ...waitgraph import Agent, Edge
 from ...waitgraph.edges import EdgeKind
 from ..facts import native
-from ..facts.knowledge import COLLECTS, in_table, is_library, own_frame
+from ..facts.knowledge import COLLECTS, in_table, is_library, is_stdlib, own_frame
 from ..facts.view import View, is_python
-from .rest import has_company, in_request, is_native, is_parked, serves
+from .rest import awaits_request, has_company, in_request, is_native, is_parked, serves
 from .walk import Way, follow
 
 #: Waits that name their kind by themselves; the others depend on more than the edge.
@@ -32,6 +32,8 @@ _DEMANDS: FrozenSet[RootKind] = frozenset(
 )
 #: Waits for a result that somebody is to provide.
 _RESULTS: FrozenSet[EdgeKind] = frozenset(("future", "async-future", "pool-result", "queue"))
+#: How functions of libraries begin that return an answer, as opposed to those that serve or keep a program alive.
+_GETS = ("recv", "read", "get", "fetch", "result", "request", "query", "exec", "call", "send", "connect")
 _MOST = 2_000
 #: Seconds: a shorter sleep paces a loop.
 _PACE_S = 2.0
@@ -121,20 +123,10 @@ def _found(view: View, process: Process) -> Iterator[Root]:
         if task.state == "pending" and not task.ready:
             agent = Agent(process.pid, task=task.id)
             root = _root(view, process, agent, 2, company)
-            if (
-                process.listening
-                and root.kind == "future"
-                and _is_a_librarys(task)
-                and not view.graph.is_awaited(agent)
-            ):
-                continue  # as a server's that waits for the next request of a connection
+            if root.kind == "future" and awaits_request(view, process, task):
+                continue
             if root.kind in _DEMANDS or (len(root.way.agents) > 1 and root.kind in ("signal", "pool")):
                 yield root
-
-
-def _is_a_librarys(task: Task) -> bool:
-    """Return whether no code of the program runs in a task."""
-    return all(map(is_library, task.stack))
 
 
 def _root(view: View, process: Process, start: Agent, rank: int, company: bool) -> Root:
@@ -194,7 +186,7 @@ def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
         at_work = kind == "sleep" and any(not view.rests(one) for one in process.threads)
         short = way.edge is not None and way.edge.kind in ("barrier", "async-barrier")  # others have to come
         return (company or at_work or (kind == "signal" and _may_handle(view, process, way.edge))) and not (
-            collects or short or (thread is not None and _asks_for_a_result(thread))
+            collects or short or (thread is not None and (_asks_for_a_result(thread) or _calls_for_a_result(thread)))
         )
     return rank < 2 and kind in ("sleep", "signal", "queue") and len(way.agents) == 1
 
@@ -216,6 +208,13 @@ def _asks_for_a_result(thread: Thread) -> bool:
     """Return whether a thread sleeps inside a library that the program has called: a retry, a back-off, a lock that is polled."""
     own = own_frame(thread.python)
     return _is_asleep(thread) and own is not None and not is_library(own) and is_library(thread.python[0])
+
+
+def _calls_for_a_result(thread: Thread) -> bool:
+    """Return whether a thread waits in a library's function that, by its name, gets an answer for the program."""
+    own = next((at for at, frame in enumerate(thread.python) if not is_library(frame) and not is_stdlib(frame)), 0)
+    called = thread.python[own - 1] if own else None
+    return called is not None and is_library(called) and called.function.startswith(_GETS)
 
 
 def _is_short(thread: Thread) -> bool:

@@ -8,7 +8,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 from ...evidence import Process, Thread
 from ...waitgraph import Agent, Edge, Place
 from ..facts.view import View
-from .rest import serves
+from .rest import awaits_request, serves
 
 _MOST = 60
 
@@ -151,6 +151,12 @@ def _serves(view: View, agent: Agent) -> bool:
     return thread is not None and serves(view, view.by_pid[agent.pid], thread)
 
 
+def _awaits_request(view: View, agent: Agent) -> bool:
+    """Return whether an agent is a task of a server between two requests, which holds nobody up."""
+    task, process = view.graph.places.task(agent), view.by_pid.get(agent.pid)
+    return task is not None and process is not None and awaits_request(view, process, task)
+
+
 def _goes_on(view: View, agent: Agent) -> bool:
     """Return whether a task moved over the window or only sleeps, so that another one rather holds the waiter up."""
     task = view.graph.places.task(agent)
@@ -178,7 +184,11 @@ def hindered(view: View, edge: Edge) -> Optional[Agent]:
                 return waker
         return None
     able = only_able(view, edge)
-    own = telling(view, able) if able is not None and not _serves(view, able) else None
+    own = (
+        telling(view, able)
+        if able is not None and not _serves(view, able) and not _awaits_request(view, able)
+        else None
+    )
     return (
         able if own is not None and own.resource != edge.resource and own.kind not in ("event-loop", "turn") else None
     )

@@ -24,7 +24,7 @@ def nobody_works(view: View, process: Process, way: Iterable[Agent], edge: Edge)
     """
     if edge.endless is False or process.signal_handlers is None or (process.signal_handlers and _may_leave(view, edge)):
         return False
-    if any(loop.watched != 0 or _has_timers(process, loop) for loop in process.loops):
+    if any(loop.watched != 0 or has_timers(process, loop) for loop in process.loops):
         return False  # a peer, or a timer, may end what a task or callback of the loop waits for
     tasks = [task for task in process.tasks if Agent(process.pid, task=task.id) not in set(way)]
     if any(_goes_on(view, process, task, edge) for task in tasks):
@@ -71,7 +71,7 @@ def _may_act(view: View, process: Process, thread: Thread, edge: Edge) -> bool:
     return not edges or not own or any(edge.outside or not edge.wakers for edge in edges)
 
 
-def _has_timers(process: Process, loop: Loop) -> bool:
+def has_timers(process: Process, loop: Loop) -> bool:
     """Return whether a loop may have timers that are not those of its tasks' sleeps and time limits."""
     limits = [task for task in process.tasks if task.loop == loop.id and task.wait is not None]
     known = sum(task.wait is not None and (task.wait.kind == "sleep" or task.wait.endless is False) for task in limits)

@@ -112,6 +112,24 @@ async def transfer(source, target):
         await move(source, target)
 """,
     ),
+    "lost-cancellation": of(
+        """
+async def serve(queue):
+    while True:
+        try:
+            await handle(await queue.get())
+        except BaseException:  # CancelledError, too: the loop goes on
+            log.exception("job failed")
+""",
+        """
+async def serve(queue):
+    while True:
+        try:
+            await handle(await queue.get())
+        except Exception:  # CancelledError is none
+            log.exception("job failed")
+""",
+    ),
     "loop-not-woken": of(
         """
 def on_message(client, topic, payload):  # called in the client's own thread

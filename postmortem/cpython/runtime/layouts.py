@@ -80,12 +80,16 @@ class Layout:
     # generators, tasks
     gen_frame_state: int
     gen_iframe: int
+    gen_exc_state: int  # the _PyErr_StackItem of the exception that it handles
     gen_created: int  # value of gi_frame_state
     gen_completed: int
     fut_state: int
     task_fut_waiter: int
     task_coro: int
     task_name: int
+    task_must_cancel: int  # a byte, of which one bit is the flag
+    task_must_cancel_bit: int
+    task_cancels: int = -1  # since 3.11: number of cancellation requests
     # exceptions: PyThreadState.curexc_type and curexc_traceback accompany curexc_value up to 3.11;
     # PyBaseExceptionObject, PyTracebackObject, PyFrameObject.f_frame (up to 3.10 a frame object is the frame itself)
     ts_raised_type: int = -1

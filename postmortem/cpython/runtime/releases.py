@@ -31,8 +31,9 @@ _V311 = dict(
     co_firsttraceable=168, co_nlocalsplus=76, co_stacksize=68, co_localsplusnames=96, co_code=184,
     ascii_size=48, compact_size=72, unicode_data=72, long_tag=False, dict_values_start=0, values_before_object=True,
     inline_values=False, ht_cached_keys=872,
-    gen_frame_state=75, gen_iframe=80, gen_created=-2, gen_completed=1,
+    gen_frame_state=75, gen_iframe=80, gen_exc_state=48, gen_created=-2, gen_completed=1,
     fut_state=88, task_fut_waiter=128, task_coro=136, task_name=144,
+    task_must_cancel=160, task_must_cancel_bit=0, task_cancels=168,
     ts_raised_type=96, ts_raised_traceback=112,
 )  # fmt: skip
 
@@ -49,7 +50,7 @@ _V312 = {
         co_firstlineno=68, co_firsttraceable=176, co_nlocalsplus=72, co_stacksize=64, co_code=192,
         ascii_size=40, compact_size=56, unicode_data=56, long_tag=True, values_before_object=False,
         ht_cached_keys=880,
-        gen_frame_state=67, gen_iframe=72,
+        gen_frame_state=67, gen_iframe=72, gen_exc_state=40,
     ),
 }  # fmt: skip
 
@@ -66,6 +67,7 @@ _V313 = {
         dict_values_start=8, inline_values=True,
         gen_created=-3,
         fut_state=96, task_fut_waiter=112, task_coro=120, task_name=128,
+        task_must_cancel=100, task_must_cancel_bit=2, task_cancels=104,
     ),
 }  # fmt: skip
 
@@ -79,6 +81,7 @@ _V314 = {
         fr_owner=74, fr_localsplus=80, fr_stacktop=-1, fr_stackpointer=64, stackref_tags=3,
         co_firsttraceable=192, co_code=208, tuple_items=32,
         fut_state=104, task_fut_waiter=120, task_coro=128, task_name=136, task_node=152,
+        task_must_cancel=110, task_cancels=112,
         is_asyncio_tasks=10880, ts_asyncio_tasks=880,
     ),
 }  # fmt: skip
@@ -126,10 +129,11 @@ _FREE_THREADED: Dict[Tuple[int, int], Dict[str, int]] = {
 #: ob_gc_bits, ob_ref_local and ob_ref_shared before ob_type, instead of ob_refcnt alone.
 _EXTRA = 16
 #: Prefixes of Layout fields that are offsets in objects; below, fields with such a prefix that are not.
-_OF_OBJECTS = ("co_", "be_", "tb_", "fo_", "func_", "ht_", "gen_frame_state", "gen_iframe", "fut_", "task_", "ob_", "tp_",
+_OF_OBJECTS = ("co_", "be_", "tb_", "fo_", "func_", "ht_", "gen_frame_state", "gen_iframe", "gen_exc_state",
+               "fut_", "task_", "ob_", "tp_",
                "str_length", "str_state", "ascii_", "compact_", "unicode_", "long_value", "long_digits", "float_",
                "bytes_", "tuple_", "list_", "set_", "dict_keys", "dict_values")  # fmt: skip
-_NO_PLACES = ("dict_values_start", "co_local_names")
+_NO_PLACES = ("dict_values_start", "co_local_names", "task_must_cancel_bit")
 
 
 def derived(row: Layout, stated: Dict[str, int]) -> Layout:

@@ -30,8 +30,9 @@ _V308 = dict(
     line_table="lnotab",
     ascii_size=48, compact_size=72, unicode_data=72, long_tag=False, dict_values_start=0, values_before_object=True,
     inline_values=False, ht_cached_keys=872, dk_log2=False, func_code=16, func_qualname=104,
-    gen_frame_state=-1, gen_iframe=16, gen_created=-2, gen_completed=1,
+    gen_frame_state=-1, gen_iframe=16, gen_exc_state=64, gen_created=-2, gen_completed=1,
     fut_state=72, task_fut_waiter=104, task_coro=112, task_name=120,
+    task_must_cancel=136, task_must_cancel_bit=0,
 )  # fmt: skip
 
 _V309 = {
@@ -41,7 +42,7 @@ _V309 = {
         rt_gil=352, rt_gc_collecting=-1,
         is_id=24, is_modules=856, is_sysdict=872, is_builtins=880, is_gc_collecting=816,
         ht_cached_keys=864,
-        fut_state=80, task_fut_waiter=144, task_coro=152, task_name=160,
+        fut_state=80, task_fut_waiter=144, task_coro=152, task_name=160, task_must_cancel=176,
     ),
 }  # fmt: skip
 
@@ -53,7 +54,8 @@ _V310 = {
         fr_blockstack=112, instr_unit=2,
         line_table="ranges",
         ht_cached_keys=872, func_code=48, func_qualname=40,
-        fut_state=88, task_fut_waiter=152, task_coro=160, task_name=168,
+        gen_exc_state=56,
+        fut_state=88, task_fut_waiter=152, task_coro=160, task_name=168, task_must_cancel=184,
     ),
 }  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...cpython.frames.frame import Frame
-from ...evidence import Resource, Task, TaskWait, Thread
+from ...evidence import PythonFrame, Resource, Task, TaskWait, Thread
 from ...evidence import replace as changed
 from ..ownership.gates import Gates, Waiting
 from ..ownership.reached import Agent
@@ -91,11 +91,29 @@ def _of_threads(threads: ThreadsRead, waits: LockWaits) -> List[Waiting]:
 def _of_tasks(tasks: TasksRead) -> List[Waiting]:
     kinds, addresses, found = tasks.awaits.kinds(), tasks.awaits.addresses(), []
     states = {**tasks.states, **tasks.others}
+    by_id = {task.id: task for task in tasks.tasks}
     for task in tasks.tasks:
         agent = Agent(task=task.id)
-        resource = task.wait.resource if task.wait is not None else None
+        inner = _of_wait_for(task, by_id)
+        resource = inner.resource if inner is not None else None
         if task.id in states and resource in kinds and not task.ready:
             found.append(Waiting(agent, states[task.id].frames, addresses.get(resource), kinds[resource]))
         elif task.id in tasks.others and task.state == "pending" and task.ready is False and task.wait is None:
             found.append(Waiting(agent, tasks.others[task.id].frames, None, None))
     return found
+
+
+def _of_wait_for(task: Task, by_id: Mapping[str, Task]) -> Optional[TaskWait]:
+    """Return a task's wait; up to 3.11 that of the task into which its ``wait_for`` has put what it awaits."""
+    wait = task.wait
+    first = task.stack[0] if task.stack else None
+    if wait is None or len(wait.tasks) != 1 or first is None or first.function != "wait_for" or not _is_asyncios(first):
+        return wait
+    inner = by_id.get(wait.tasks[0])
+    if inner is None or not inner.stack or not all(map(_is_asyncios, inner.stack)):
+        return wait
+    return inner.wait
+
+
+def _is_asyncios(frame: PythonFrame) -> bool:
+    return "/asyncio/" in frame.file

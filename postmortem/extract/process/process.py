@@ -9,6 +9,7 @@ from ..cross_process.sharedwork import SharedWork
 from ..ownership.pools import Pools
 from ..ownership.threadholders import find_holders
 from ..waits.buffered import BufferBook
+from ..waits.cancellations import with_cancellations
 from ..waits.endpoints import DescriptorBook
 from ..waits.locks import LockBook, LockWaits
 from ..waits.polling import Polling
@@ -75,5 +76,6 @@ def read_process(context: ProcessContext, with_locals: bool) -> Reading:
     locks = LockBook(context, waits, find_holders(context, waits.wanted, tasks.suspended))
     gates = find_gates(context, threads, waits, tasks)
     tasks = tasks._replace(tasks=tuple(gates.task(task) for task in tasks.tasks))
+    tasks = with_cancellations(context, tasks)
     side = PythonSide(context, tasks, pools, waits, locks, shared, shared.semaphores.holders(), buffers, gates)
     return Reading(context, stacks, descriptors, threads, side)

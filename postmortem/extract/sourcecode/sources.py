@@ -103,6 +103,7 @@ def _loops_around(tree: ast.Module, lines: Set[int]) -> Dict[int, Tuple[int, ...
 def _cited(process: Process) -> Iterable[Tuple[str, int]]:
     stacks: List[Iterable[PythonFrame]] = [t.python for t in process.threads]
     stacks += [task.stack for task in process.tasks]
+    stacks += [task.cancellation.caught_at for task in process.tasks if task.cancellation is not None]
     stacks += [(*loop.ready_callbacks, *loop.watchers, *loop.spawned_at) for loop in process.loops]
     stacks += [sample.frames for thread in process.threads for sample in thread.samples]
     stacks += [[held.frame for held in thread.holds] for thread in process.threads]

@@ -1,9 +1,10 @@
 """asyncio's event loops: ready queues, timers, and watched descriptors.
 
-Limit: a loop written in C, such as uvloop's, exposes only its thread.
+A uvloop has fields in C instead of attributes: its ready queue is its only deque, and a handle's callback is the first
+object in the handle that may be one. Its timers and descriptors are not read.
 
 Source: attributes in Lib/asyncio/base_events.py, selector_events.py and unix_events.py of 3.8-3.15; handles have slots
-(events.py).
+(events.py); uvloop's loop.pxd and cbhandles.pxd of 0.14-0.23.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Dict, Iterable, Iterator, List, Literal, NamedTuple, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, Literal, NamedTuple, Optional, Sequence, Tuple
 
 from ...cpython.frames.frame import Frame
 from ...cpython.frames.functions import Functions
@@ -25,6 +26,10 @@ from .streams import descriptor_of_socket
 _BASE_EVENTS, _RUNNERS = "asyncio/base_events.py", "asyncio/runners.py"
 _ASYNCIO, _UVLOOP = "BaseEventLoop", "uvloop.loop.Loop"
 _MAX_CALLERS = 50
+#: Most bytes of a uvloop and of its handles; the types of a handle's fields before its callback.
+_MOST_UVLOOP = 4096
+_DEQUES = ("collections.deque", "deque")
+_BEFORE_CALLBACK = frozenset(("NoneType", "str", "tuple", "list", "Context", "_contextvars.Context", "type"))
 _MAX_HANDLES, _MAX_TIMERS, _MAX_DESCRIPTORS = 1_000, 100_000, 1_000
 
 
@@ -96,6 +101,7 @@ class EventLoops:
                     loop = self._python.frames.local(frame, "self")
                 elif frame.is_in("run", _RUNNERS):
                     loop = self._of_runner(self._python.frames.local(frame, "self"))
+                    self._note_main_of_runner(frame, loop)
                     loop = loop or self._python.frames.local(frame, "loop")  # up to 3.10
                 else:
                     continue
@@ -108,6 +114,12 @@ class EventLoops:
         loop, task = (self._python.frames.local(frame, name) for name in ("self", "future"))
         if loop and task:
             self._until[loop] = task
+
+    def _note_main_of_runner(self, frame: Frame, loop: Optional[int]) -> None:
+        """Record the task of an ``asyncio.Runner`` whose loop has no frame of its own, as a uvloop."""
+        task = self._python.frames.local(frame, "task")
+        if loop and task and self._kind(loop) == "uvloop":
+            self._until.setdefault(loop, task)
 
     def _of_runner(self, runner: Optional[int]) -> Optional[int]:
         """Return the loop of an ``asyncio.Runner``, or of uvloop's own ``run``."""
@@ -123,8 +135,9 @@ class EventLoops:
             return loop
         if loop.ident is None:
             loop.ident = self._objects.integer_or_none(values.get("_thread_id")) or self._caller(loop)
-        loop.ready = self._objects.length_or_none(values.get("_ready"))
-        loop.queue = list(self._queue(values.get("_ready")))
+        ready = values.get("_ready") if loop.kind != "uvloop" else self._ready_of_uvloop(address)
+        loop.ready = self._objects.length_or_none(ready)
+        loop.queue = list(self._queue(ready, address if loop.kind == "uvloop" else 0))
         loop.callbacks = [code for handle in loop.queue for code in self._code(handle.callback)]
         self._read_timers(loop, values.get("_scheduled"), "time" not in values and self._keeps_time(address))
         self._read_selector(loop, values)
@@ -159,11 +172,35 @@ class EventLoops:
 
     # ------------------------------------------------------------------ handles
 
-    def _queue(self, ready: Optional[int]) -> Iterator[Handle]:
-        """Yield the callbacks in the ready queue that are not cancelled."""
+    def _ready_of_uvloop(self, loop: int) -> Optional[int]:
+        """Return the only deque that a uvloop refers to; None if there are several, or none."""
+        found = [word for word in self._words(loop) if self._objects.type_name(word) in _DEQUES]
+        return found[0] if len(set(found)) == 1 else None
+
+    def _words(self, address: int) -> Sequence[int]:
+        """Return the words of an object behind its header; empty if unreadable."""
+        try:
+            size = min(self._objects.type_of(address).basicsize, _MOST_UVLOOP)
+            return self._objects.memory.words(address, size // 8)[2:]
+        except (Fault, NotThat):
+            return ()
+
+    def _handle_of_uvloop(self, address: int, loop: int) -> Optional[Handle]:
+        """Return a handle of a uvloop; None if it was cancelled, which sets its callback to None."""
+        for word in self._words(address):
+            kind = self._objects.type_name(word) if word and word != loop else None
+            if kind is not None and kind not in _BEFORE_CALLBACK:
+                return Handle(word, ())
+        return None
+
+    def _queue(self, ready: Optional[int], uvloop: int) -> Iterator[Handle]:
+        """Yield the callbacks in the ready queue that are not cancelled.
+
+        ``uvloop``: address of the loop, if it is one; else 0.
+        """
         try:
             for address in self._objects.deque_items(ready, _MAX_HANDLES) if ready else ():
-                handle = self._handle(address)
+                handle = self._handle_of_uvloop(address, uvloop) if uvloop else self._handle(address)
                 if handle is not None:
                     yield handle
         except (Fault, NotThat):

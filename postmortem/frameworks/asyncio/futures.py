@@ -33,6 +33,8 @@ _WORDS: Dict[str, FutureState] = {
     "RUNNING": "running",
 }
 _MAX_CALLBACKS = 10_000
+#: Most requests to cancel one task: anyio repeats them in every turn of the loop.
+_MAX_CANCELS = 1 << 30
 
 
 class Futures:
@@ -161,6 +163,31 @@ class Futures:
             return text if text is not None else f"Task-{self._objects.integer(name)}"
         except (Fault, NotThat):
             return None
+
+    def cancel_requests(self, task: int) -> Optional[int]:
+        """Return ``Task.cancelling()``: requests to cancel a task that were not withdrawn; None before 3.11."""
+        if not self._c(task):
+            number = attribute(self._objects, task, "_num_cancels_requested")
+            return None if number is None else self._objects.integer(number)
+        offset = self._layout.task_cancels
+        found = self._objects.memory.i32(task + offset) if offset >= 0 else None
+        if found is not None and not 0 <= found <= _MAX_CANCELS:
+            raise NotThat("no number of requests")
+        return found
+
+    def must_cancel(self, task: int) -> bool:
+        """Return whether the next step of a task raises CancelledError."""
+        if not self._c(task):
+            flag = attribute(self._objects, task, "_must_cancel")
+            return flag is not None and bool(self._objects.integer(flag))
+        flags = self._objects.memory.u8(task + self._layout.task_must_cancel)
+        return bool(flags >> self._layout.task_must_cancel_bit & 1)
+
+    def handles_cancellation(self, coroutine: int) -> bool:
+        """Return whether a coroutine is in an `except` or `finally` clause of a CancelledError."""
+        layout = self._objects.layout
+        value = self._objects.memory.u64(coroutine + layout.gen_exc_state + layout.exc_value)
+        return bool(value) and self._objects.is_instance(value, "CancelledError")
 
     def _of_task(self, task: int, offset: int, name: str) -> int:
         """Read a field of a task: by offset if written in C, else by attribute name."""

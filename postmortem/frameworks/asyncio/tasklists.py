@@ -62,8 +62,11 @@ def _said(image: Image, elf: Elf, start: int) -> Optional[Dict[str, int]]:
         "task_name": said["task_name"],
         "task_coro": said["task_coro"],
         "task_node": said["task_node"],
-        # FutureObj_HEAD and TaskObj: the state precedes task_is_task, the awaited future precedes the coroutine.
+        # FutureObj_HEAD and TaskObj: the state precedes task_is_task, the flags follow task_awaited_by_is_set, the number of
+        # cancellation requests and the awaited future precede the coroutine.
         "fut_state": said["task_is_task"] - 4,
+        "task_must_cancel": said["task_awaited_by_is_set"] + 1,
+        "task_cancels": said["task_coro"] - 16,
         "task_fut_waiter": said["task_coro"] - 8,
         "is_asyncio_tasks": said["interpreter_tasks"],
         "ts_asyncio_tasks": said["thread_tasks"],

@@ -121,6 +121,9 @@ def test_members_are_those_of_sets_and_dicts() -> None:
         ({"max_links": 3, "links": 3}, ("links",), None),
         ({"_max_overflow": 10, "_overflow": 10}, ("_max_overflow", "_overflow"), 15),
         ({"_max_overflow": 10, "_overflow": -3}, ("_max_overflow", "_overflow"), None),
+        ({"_max_overflow": 0, "_overflow": 0}, ("_max_overflow", "_overflow"), 5),
+        ({"_max_overflow": 0, "_overflow": -1}, ("_max_overflow", "_overflow"), None),
+        ({"max_links": 0, "links": 0}, ("max_links", "links"), None),
         ({"max_links": 3, "max_size": 3}, ("max_links", "max_size"), None),
     ],
 )

@@ -57,7 +57,7 @@ _WAKING = ("call_soon_threadsafe", "_write_to_self")
 #: Most tasks named.
 _NAMED = 3
 #: Loops that keep their ready queue as asyncio does.
-_KINDS = ("asyncio",)
+_KINDS = ("asyncio", "uvloop")
 
 _SLEEPS = Template(
     "the event loop of {thread} sleeps in {call}{limit} although {ready:n callback} {ready:v is|are} ready to run{task}: "

@@ -16,9 +16,10 @@ A larger pool only postpones the hang; a time limit on the second one turns it i
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Dict, FrozenSet, Iterator, List, Set, Tuple
 
-from ....evidence import Process, PythonFrame, Resource, Waker
+from ....evidence import Process, PythonFrame, Resource, Task, Thread, Waker
 from ....evidence.vocabulary import ResourceKind, TaskWaitKind, WaitKind
 from ....findings import Culprit, Template, Text
 from ....findings.found import Said
@@ -27,6 +28,7 @@ from ...facts import clauses
 from ...facts.knowledge import is_library, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
+from ...roots.works import has_timers
 from .occupied import crowded, crowded_processes, occupied
 
 PATTERN = Pattern(
@@ -53,6 +55,10 @@ Holder = Tuple[Agent, Waker]
 _NAMED = 40  # most holders listed in a finding
 _POOLS: FrozenSet[ResourceKind] = frozenset(("pool", "semaphore", "queue", "condition", "async-semaphore"))
 
+#: Waits for something outside of the process.
+_OUTSIDE: FrozenSet[WaitKind] = frozenset(("socket", "pipe"))
+#: Seconds: whoever gives up later than that rather keeps what it has.
+_LONG_S = 60.0
 #: Waits in which a holder neither works nor waits for something outside of the process.
 _RESTS: FrozenSet[WaitKind] = frozenset(
     ("sleep", "condition", "event", "semaphore", "lock", "rlock", "futex", "signal")
@@ -151,11 +157,26 @@ def _moves(view: View, agent: Agent) -> bool:
 
 
 def _rests(view: View, agent: Agent) -> bool:
-    """Return whether an agent sleeps, or waits for something of its own process, and did not go on during the window."""
+    """Return whether an agent sleeps, or waits for something of its own process, and did not go on during the window.
+
+    It rests in a wait for a peer, too, if that has no time limit, or in a lone core none that is known.
+    """
     thread, task = view.graph.places.thread(agent), view.graph.places.task(agent)
     if thread is not None:
-        return thread.wait is not None and thread.wait.kind in _RESTS and not view.moves(thread)
+        wait = thread.wait
+        unlimited = wait is not None and (wait.endless is True or (wait.endless is None and not view.window))
+        silent = wait is not None and wait.kind in _OUTSIDE and unlimited
+        return wait is not None and (wait.kind in _RESTS or silent) and not view.moves(thread)
     return task is not None and task.wait is not None and task.wait.kind in _TASK_RESTS and task.moved is not True
+
+
+def _stays(view: View, agent: Agent) -> bool:
+    """Return whether an agent is seen to rest without an end: no time limit, or one that is far away."""
+    thread, task = view.graph.places.thread(agent), view.graph.places.task(agent)
+    wait = thread.wait if thread is not None else task.wait if task is not None else None
+    if wait is None or not view.window or not _rests(view, agent):
+        return False
+    return wait.endless is True or (wait.remaining_s or 0.0) >= _LONG_S
 
 
 def _unheld(view: View, process: Process, resource: Resource) -> Iterator[Match]:
@@ -164,7 +185,10 @@ def _unheld(view: View, process: Process, resource: Resource) -> Iterator[Match]
     if any(_moves(view, agent) for agent in waiters):
         return
     others = [t for t in process.threads if t.tid not in resource.waiters]
-    at_rest = all(t.wait is not None and t.wait.kind in _RESTS and view.rests(t) for t in others)
+    at_rest = all(map(partial(_is_at_rest, view), others)) and all(
+        map(_may_not_return, _other_tasks(process, resource))
+    )
+    at_rest = at_rest and not any(has_timers(process, loop) for loop in process.loops)  # one may give back a part
     stacks = [view.graph.places.stack(agent) for agent in waiters]
     own = [[f for f in stack if not is_library(f) and not f.file.startswith("<")][:2] for stack in stacks]
     places = {frame: agent for several, agent in zip(own, waiters) for frame in several}
@@ -176,6 +200,23 @@ def _unheld(view: View, process: Process, resource: Resource) -> Iterator[Match]
         victims=tuple(view.victim_of(agent) for agent in waiters),
         pid=process.pid,
     )
+
+
+def _is_at_rest(view: View, thread: Thread) -> bool:
+    """Return whether a thread has nothing in hand: it rests, or waits for the events of its loop, whose tasks tell more."""
+    wait = thread.wait
+    if wait is None or not view.rests(thread):
+        return False
+    return wait.kind in _RESTS or wait.kind == "event-loop" or view.idle(thread)
+
+
+def _other_tasks(process: Process, resource: Resource) -> List[Task]:
+    return [t for t in process.tasks if t.state != "done" and t.id not in resource.waiting_tasks]
+
+
+def _may_not_return(task: Task) -> bool:
+    """Return whether a task is in a wait after which it will hardly give back a part: for other tasks, or in its own rounds."""
+    return task.wait is not None and not task.ready and (task.wait.kind in _TASK_RESTS or bool(task.wait.tasks))
 
 
 def _waiters(process: Process, resource: Resource) -> List[Agent]:
@@ -195,14 +236,23 @@ def _kept(view: View, process: Process, resource: Resource, holders: List[Holder
     facts += resource.because
     behind = _waiters(process, resource)
     places = {waker.frame: agent for agent, waker in keeping if waker.frame is not None}
+    stay = all(_stays(view, agent) for agent in who) and any(_demands(view, agent) for agent in behind)
     return Match(
-        confidence="possible",
+        confidence="likely" if stay else "possible",
         summary=_KEPT(pool=pool, holders=told, count=len(who), at=at),
         evidence=tuple(facts),
         culprits=tuple(view.culprit_of(agent, frame) for frame, agent in places.items()),
         victims=tuple(view.victim_of(agent) for agent in behind if agent not in who),
         pid=process.pid,
     )
+
+
+def _demands(view: View, agent: Agent) -> bool:
+    """Return whether an agent waits without a time limit, or with one that is far away, and did not go on."""
+    thread, task = view.graph.places.thread(agent), view.graph.places.task(agent)
+    wait = thread.wait if thread is not None else task.wait if task is not None else None
+    endless = wait is not None and (wait.endless is True or (wait.remaining_s or 0.0) >= _LONG_S)
+    return endless and not _moves(view, agent)
 
 
 def _in_other_circle(view: View, resource: Resource, holders: List[Holder]) -> bool:

@@ -288,3 +288,14 @@ def test_a_root_as_the_report_has_it() -> None:
     assert (one.state, one.kind, one.tid, one.task, one.line) == ("waiting", "future", None, "main", 8)
     view = View(evidence(whole([thread(1)])))
     assert root_told(view, roots(view)[0]) == told.Root("progressing", "native", 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [("recv_exit_status", "waiting"), ("get", "waiting"), ("wait_for_termination", "idle"), ("serve", "idle")],
+)
+def test_a_main_thread_that_calls_a_library_for_an_answer_does_not_rest(function: str, expected: str) -> None:
+    """By the function's name; one that keeps a server alive rests."""
+    library = frame(function, 7, "/usr/lib/python3/site-packages/shell/channel.py")
+    calls = thread(1, (*stack("threading.wait"), library, frame("main", 9)), wait=PARKS)
+    assert state(calls, SERVER)[0] == expected

@@ -236,3 +236,35 @@ def test_a_path_has_a_bound() -> None:
     threads = [wants(n, f"l{n}") for n in range(1, 100)]
     locks = [lock(f"l{n}", n + 1) for n in range(1, 100)]
     assert len(way(whole(threads, *locks)).agents) == 60
+
+
+@pytest.mark.parametrize(
+    ("file", "end"), [("/usr/lib/python3/site-packages/web/protocol.py", "t1"), ("/app/x.py", "t2")]
+)
+def test_a_servers_task_between_two_requests_holds_nobody_up(file: str, end: str) -> None:
+    """It could signal what the first task waits for, but waits for the next request; one of the program's own is followed."""
+    signal = Resource(
+        "c",
+        "async-condition",
+        "asyncio.Condition c",
+        waiting_tasks=("t1",),
+        wakers=(Waker("reach", "memory", task="t2"),),
+    )
+    socket = Resource("f", "socket", "socket 1.2.3.4:80", waiting_tasks=("t2",))
+    wanting = Task(
+        "t1", "one", "pending", "l", (frame("take"),), wait=TaskWait("condition", "c", endless=True), ready=False
+    )
+    serving = Task(
+        "t2",
+        "two",
+        "pending",
+        "l",
+        (frame("start", 1, file),),
+        wait=TaskWait("descriptor", "f", endless=True),
+        ready=False,
+    )
+    selects = thread(1, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=True))
+    served = whole(
+        [selects], signal, socket, tasks=(wanting, serving), loops=(Loop("l", 1, watched=3),), listening=(80,)
+    )
+    assert way(served, start=Agent(1, task="t1")).end == Agent(1, task=end)

@@ -59,3 +59,12 @@ def test_idle_loops_loops_that_turn_and_loops_being_woken_are_not_meant() -> Non
     assert "loop-not-woken" not in found(asleep(switches=3))
     waking = thread(2, stack("asyncio.base_events.call_soon_threadsafe", "work"))
     assert "loop-not-woken" not in found(asleep(beside=(waking,)))
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("uvloop", "proven"), ("asyncio", "proven"), ("trio", None)])
+def test_a_uvloop_keeps_its_ready_queue_alike(kind: str, expected: Optional[str]) -> None:
+    """Its call_soon does not end the sleep in epoll either; other frameworks' queues mean something else."""
+    known = asleep()
+    loops = tuple(changed(one, kind=kind) for one in known.processes[0].loops)
+    known = changed(known, processes=(changed(known.processes[0], loops=loops),))
+    assert found(known).get("loop-not-woken") == expected

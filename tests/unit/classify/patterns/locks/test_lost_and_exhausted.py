@@ -35,8 +35,9 @@ def runs(tid: int) -> Thread:
     return thread(tid, (frame("crunch", 99),), counters=counters(cpu=0.5))
 
 
-def whole(threads: Sequence[Thread], *resources: Resource, **known: Any) -> Any:
-    return evidence(process(threads, resources=resources, **{"signal_handlers": (), "cancels": (), **known}))
+def whole(threads: Sequence[Thread], *resources: Resource, window: Optional[float] = 1.0, **known: Any) -> Any:
+    one = process(threads, resources=resources, **{"signal_handlers": (), "cancels": (), **known})
+    return evidence(one, window=window)
 
 
 # ---------------------------------------------------------------------- orphaned-lock
@@ -375,6 +376,26 @@ def test_holders_that_rest_elsewhere(kind: WaitKind, switches: int, expected: Op
         assert lines(known) == [22, 23]
 
 
+@pytest.mark.parametrize(
+    "wait, limited, expected",
+    [
+        (Wait("socket", endless=True), False, "likely"),
+        (Wait("event", endless=True), False, "likely"),
+        (Wait("sleep", endless=False, remaining_s=900.0), False, "likely"),
+        (Wait("sleep", endless=False, remaining_s=2.0), False, "possible"),
+        (Wait("socket", endless=True), True, "possible"),
+    ],
+)
+def test_holders_that_keep_their_parts_without_an_end(wait: Wait, limited: bool, expected: str) -> None:
+    """A listener at a silent peer, an event, a long sleep: likely where who wants a part gives up late or never."""
+    keeps = [thread(tid, (frame("keeps", 60),), wait=wait, counters=counters()) for tid in (2, 3)]
+    wanting = behind(waits(4, "condition-1", 50, endless=not limited))
+    known = whole([runs(1), *keeps, wanting], INNER, gate(waiters=(4,)))
+    assert found(known)["pool-exhausted"] == expected
+    moment = whole([runs(1), *keeps, wanting], INNER, gate(waiters=(4,)), window=None)
+    assert found(moment)["pool-exhausted"] == "possible"
+
+
 def test_a_pool_whose_waiters_come_and_go_is_healthy() -> None:
     """A waiter that woke during the window got its part."""
     keeps = [thread(tid, (frame("keeps", 60),), wait=Wait("sleep", endless=False)) for tid in (2, 3)]
@@ -393,3 +414,14 @@ def test_a_pool_that_counts_all_its_parts_as_lent(waits_for: WaitKind, switches:
     assert found(known).get("pool-exhausted") == expected
     if expected == "likely":
         assert lines(known) == [50]
+
+
+@pytest.mark.parametrize(("timers", "expected"), [(1, "likely"), (2, "possible"), (None, "possible")])
+def test_a_timer_may_give_back_a_part_that_no_stack_leads_to(timers: Optional[int], expected: str) -> None:
+    """One timer is that of the task that sleeps; another is of a callback, which may have anything."""
+    beat = Task("t", "beat", "pending", "l", (frame("beat", 80),), wait=TaskWait("sleep", endless=False), ready=False)
+    selects = thread(1, (frame("main", 70),), wait=Wait("event-loop", "epoll_wait", endless=False))
+    waiters = [behind(waits(tid, "condition-1", 50, counters=counters())) for tid in (2, 3, 4)]
+    running = Loop("l", 1, "asyncio", 0, timers)
+    known = whole([selects, *waiters], INNER, gate(wakers=(), closed=None), loops=(running,), tasks=(beat,))
+    assert found(known).get("pool-exhausted") == expected
