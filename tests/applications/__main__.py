@@ -49,7 +49,9 @@ def say(row: Row) -> None:
 
 def main(arguments: Optional[List[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.applications", description=__doc__)
-    parser.add_argument("id", nargs="*", metavar="ID[:STATE]", help=f"only these of {', '.join(BY_ID)}; all without any")
+    parser.add_argument(
+        "id", nargs="*", metavar="ID[:STATE]", help=f"only these of {', '.join(BY_ID)}; all without any"
+    )
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep bundles and logs there")
     parser.add_argument("--replay", action="store_true", help="judge the bundles in --keep anew; write nothing")
     chosen = parser.parse_args(arguments)

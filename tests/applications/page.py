@@ -50,7 +50,11 @@ def _table(rows: Sequence[Row], applications: Sequence[Application]) -> Iterator
     yield f"{sum(row.right for row in rows)} of {len(rows)} are right.\n"
     yield "| application | Python | state | verdict said | right | tried |"
     yield "|---|---|---|---|---|---|"
-    states = {(application.id, state.name): (application, state) for application in applications for state in application.states}
+    states = {
+        (application.id, state.name): (application, state)
+        for application in applications
+        for state in application.states
+    }
     named = ""
     for row in rows:
         application, state = states[row.application, row.state]

@@ -51,10 +51,14 @@ def _program(name: str, package: str, *places: str) -> str:
 
 
 @contextlib.contextmanager
-def _running(command: Sequence[str], log: Path, **options: object) -> Iterator["subprocess.Popen[bytes]"]:
+def _running(command: Sequence[str], log: Path, **options: object) -> Iterator[subprocess.Popen[bytes]]:
     with log.open("wb") as out:
-        process: "subprocess.Popen[bytes]" = subprocess.Popen(
-            list(command), stdin=subprocess.DEVNULL, stdout=out, stderr=out, **options  # type: ignore[call-overload]
+        process: subprocess.Popen[bytes] = subprocess.Popen(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            **options,  # type: ignore[call-overload]
         )
     try:
         yield process
@@ -147,7 +151,7 @@ def web(folder: Path) -> Iterator[Dict[str, str]]:
             server.shutdown()
 
 
-SERVICES: Dict[str, Callable[[Path], "contextlib.AbstractContextManager[Dict[str, str]]"]] = {
+SERVICES: Dict[str, Callable[[Path], contextlib.AbstractContextManager[Dict[str, str]]]] = {
     "redis": redis, "postgresql": postgresql, "xvfb": xvfb, "silent": silent, "web": web,
 }  # fmt: skip
 

@@ -84,7 +84,7 @@ APPLICATIONS: Tuple[Application, ...] = (
             State("me", "a coroutine requests its own server with urllib", _OWN_LOOP, ("/me",)),
             State("move", "two requests take two asyncio locks in opposite order", _TASK_CIRCLE, ("/move/1/2", "/move/2/1")),
         ),
-        requirements=("uvicorn==0.54.0", "fastapi"), http=True,
+        requirements=("uvicorn==0.54.0", "fastapi==0.165.0"), http=True,
     ),
     Application(
         "uvloop", "uvicorn on uvloop", "uvloop", "3.12",
@@ -94,7 +94,8 @@ APPLICATIONS: Tuple[Application, ...] = (
             State("nap", "a coroutine calls time.sleep", _BLOCKED_LOOP, ("/nap",)),
             State("fetch", "a coroutine calls requests.get; the service never answers", _BLOCKED_LOOP, ("/fetch",)),
         ),
-        requirements=("uvicorn==0.54.0", "uvloop==0.23.0", "starlette", "requests"), services=("silent",), http=True,
+        requirements=("uvicorn==0.54.0", "uvloop==0.23.0", "starlette==1.10.0", "requests==2.34.2"),
+        services=("silent",), http=True,
     ),
     Application(
         "django", "Django runserver", "Django", "3.12",
@@ -134,7 +135,7 @@ APPLICATIONS: Tuple[Application, ...] = (
             State("lock", "a cell takes a lock twice", ("self-deadlock",), typed_file="ipykernel_", typed_line=4),
             State("input", "a cell asks for input", ("stdin-wait",), typed_file="ipykernel_", typed_line=3),
         ),
-        requirements=("ipykernel==7.4.0", "jupyter_client"), driver=("{python}", "cells.py", "{state}"),
+        requirements=("ipykernel==7.4.0", "jupyter_client==8.10.0"), driver=("{python}", "cells.py", "{state}"),
     ),
     Application(
         "psycopg2", "psycopg 2 on PostgreSQL", "psycopg2-binary", "3.11",
@@ -204,7 +205,7 @@ APPLICATIONS: Tuple[Application, ...] = (
             State("fetch", "a callback calls requests.get; the service never answers", _BLOCKED_LOOP),
             State("pipeline", "an item pipeline awaits a Deferred that nobody fires", ("future-never-resolved",)),
         ),
-        requirements=("Scrapy==2.19.0", "requests"), services=("silent", "web"),
+        requirements=("Scrapy==2.19.0", "requests==2.34.2"), services=("silent", "web"),
     ),
     Application(
         "tk", "a Tk window", "", "3.11",

@@ -48,12 +48,14 @@ def report(application: Application, state: State, environment: Path, work: Path
             "python": str(environment / "bin" / "python"), "bin": str(environment / "bin"),
             "port": str(port), "state": state.name, "work": str(work),
         }  # fmt: skip
-        with _group(application.command, values, env, work, application.terminal) as (process, terminal):
-            with contextlib.ExitStack() as stack:
-                if application.driver:
-                    stack.enter_context(_group(application.driver, values, env, work, False, "driver.log"))
-                _reach(application, state, process, terminal, port, work)
-                return _captured(process.pid, bundle)
+        with contextlib.ExitStack() as stack:
+            process, terminal = stack.enter_context(
+                _group(application.command, values, env, work, application.terminal)
+            )
+            if application.driver:
+                stack.enter_context(_group(application.driver, values, env, work, False, "driver.log"))
+            _reach(application, state, process, terminal, port, work)
+            return _captured(process.pid, bundle)
 
 
 def again(bundle: Path) -> Dict[str, Any]:
@@ -72,7 +74,7 @@ def _bare_environment() -> Dict[str, str]:
 @contextlib.contextmanager
 def _group(
     command: Sequence[str], values: Dict[str, str], env: Dict[str, str], work: Path, terminal: bool, log: str = "log"
-) -> Iterator["tuple[subprocess.Popen[bytes], Optional[int]]"]:
+) -> Iterator[tuple[subprocess.Popen[bytes], Optional[int]]]:
     """Run a command in a session of its own, which ends with the block; with its terminal, if it has one."""
     words = [word.format(**values) for word in command]
     master: Optional[int] = None
@@ -117,7 +119,7 @@ def _drain(master: int, log: Path) -> None:
 
 
 def _reach(
-    application: Application, state: State, process: "subprocess.Popen[bytes]", terminal: Optional[int],
+    application: Application, state: State, process: subprocess.Popen[bytes], terminal: Optional[int],
     port: int, work: Path,
 ) -> None:  # fmt: skip
     """Bring it into the state. Raise Unavailable."""
