@@ -10,6 +10,7 @@ from ...waitgraph import Agent, Edge
 from ...waitgraph.edges import EdgeKind
 from ..facts import native
 from ..facts.knowledge import COLLECTS, in_table, is_library, own_frame
+from ..facts.sessions import is_unasked
 from ..facts.view import View, is_python
 from .rest import has_company, in_request, is_native, is_parked, serves
 from .walk import Way, follow
@@ -186,6 +187,8 @@ def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
     if is_parked(view, way.end, way.edge):
         return True
     kind = kind_of(view, way)
+    if kind == "socket" and way.edge is not None:
+        return is_unasked(view, view.graph.places.resource(way.edge.waiter.pid, way.edge.resource))
     if kind in ("loop", "terminal") or (kind == "sleep" and way.end.task is not None):
         return True
     alone = len(way.agents) == 1 or (len(way.agents) == 2 and way.agents[1].task is not None)
