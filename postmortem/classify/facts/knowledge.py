@@ -56,7 +56,11 @@ IDLE = (
     *itertools.product(multiprocessing("queues"), ("_feed",)),
     *itertools.product(multiprocessing("resource_tracker"), ("main",)),
     ("anyio/_backends/_asyncio.py", "run"),  # WorkerThread.run: an idle to_thread worker
+    ("gevent/threadpool.py", "run"),  # _WorkerGreenlet.run: an idle worker of the hub's thread pool
 )
+
+#: Functions of a user interface's library that wait for events in native code, where they are the innermost Python frame.
+WINDOW_LOOPS = (("/tkinter/__init__.py", "mainloop"), ("/tkinter/__init__.py", "wait_window"))
 
 #: The feeder thread, which writes queued objects to the pipe of a queue (Lib/multiprocessing/queues.py).
 FEEDS = tuple(itertools.product(multiprocessing("queues"), ("_feed",)))

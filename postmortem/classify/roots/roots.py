@@ -12,7 +12,7 @@ from ..facts import native
 from ..facts.knowledge import COLLECTS, in_table, is_library, own_frame
 from ..facts.sessions import is_unasked
 from ..facts.view import View, is_python
-from .rest import has_company, in_request, is_native, is_parked, serves
+from .rest import has_company, in_request, is_native, is_parked, is_servers, serves
 from .walk import Way, follow
 
 #: Waits that name their kind by themselves; the others depend on more than the edge.
@@ -188,11 +188,14 @@ def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
         return True
     kind = kind_of(view, way)
     if kind == "socket" and way.edge is not None:
-        return is_unasked(view, view.graph.places.resource(way.edge.waiter.pid, way.edge.resource))
+        socket = view.graph.places.resource(way.edge.waiter.pid, way.edge.resource)
+        return is_unasked(view, socket) or (socket is not None and is_servers(socket))
     if kind in ("loop", "terminal") or (kind == "sleep" and way.end.task is not None):
         return True
-    alone = len(way.agents) == 1 or (len(way.agents) == 2 and way.agents[1].task is not None)
-    if rank == 3 and alone and kind in ("sleep", "signal", "queue") and not view.graph.is_awaited(Agent(process.pid)):
+    inside = [agent for agent in way.agents if agent.pid == process.pid]
+    alone = len(inside) == 1 or (len(inside) == 2 and inside[1].task is not None)
+    if rank == 3 and alone and kind in ("sleep", "signal", "queue") and _is_free(view, way, process):
+        company = company if way.start.pid == process.pid else has_company(view, process)
         collects = thread is not None and any(in_table(frame, COLLECTS) for frame in thread.python)
         at_work = kind == "sleep" and any(not view.rests(one) for one in process.threads)
         short = way.edge is not None and way.edge.kind in ("barrier", "async-barrier")  # others have to come
@@ -200,6 +203,12 @@ def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
             collects or short or (thread is not None and _asks_for_a_result(thread))
         )
     return rank < 2 and kind in ("sleep", "signal", "queue") and len(way.agents) == 1
+
+
+def _is_free(view: View, way: Way, process: Process) -> bool:
+    """Return whether no other process waits for the one at the end of a path, unless it supervises that server."""
+    across = all(edge.kind == "process" for edge in way.edges if edge.waiter.pid != process.pid)
+    return across and (bool(process.listening) or not view.graph.is_awaited(Agent(process.pid)))
 
 
 def _may_handle(view: View, process: Process, edge: Optional[Edge]) -> bool:

@@ -5,6 +5,7 @@ import requests
 import scrapy
 from scrapy import signals
 from scrapy.exceptions import DontCloseSpider
+from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 STATE = os.environ["STATE"]
@@ -15,7 +16,7 @@ class Pipeline:
         if STATE == "pipeline":
             stored = Deferred()
             Path(os.environ["READY"]).touch()
-            await stored  # HANG pipeline
+            await maybe_deferred_to_future(stored)  # HANG pipeline
         return item
 
 
