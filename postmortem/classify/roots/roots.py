@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Tuple
 
+from ... import sourcepaths
 from ...evidence import Process, PythonFrame, Task, Thread
 from ...findings.told import RootKind, RootState
 from ...waitgraph import Agent, Edge
@@ -200,7 +201,9 @@ def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
         at_work = kind == "sleep" and any(not view.rests(one) for one in process.threads)
         short = way.edge is not None and way.edge.kind in ("barrier", "async-barrier")  # others have to come
         return (company or at_work or (kind == "signal" and _may_handle(view, process, way.edge))) and not (
-            collects or short or (thread is not None and _asks_for_a_result(thread))
+            collects
+            or short
+            or (thread is not None and _asks_for_a_result(thread) and not _serves_beside(view, process, thread))
         )
     return rank < 2 and kind in ("sleep", "signal", "queue") and len(way.agents) == 1
 
@@ -230,6 +233,16 @@ def _asks_for_a_result(thread: Thread) -> bool:
     return _is_asleep(thread) and own is not None and not is_library(own) and is_library(thread.python[0])
 
 
+def _serves_beside(view: View, process: Process, thread: Thread) -> bool:
+    """Return whether the library in which a thread sleeps serves on another thread: it watches over its server."""
+    library = sourcepaths.package(thread.python[0].file)
+    others = [one for one in process.threads if one is not thread and any(map(is_library, one.python))]
+    return library is not None and any(
+        any(sourcepaths.package(frame.file) == library for frame in one.python) and serves(view, process, one)
+        for one in others
+    )
+
+
 def _is_short(thread: Thread) -> bool:
     """Return whether a thread's sleep paces a loop of the program."""
     length = thread.wait.timeout_s if thread.wait is not None else None
@@ -250,7 +263,7 @@ def _moved(view: View, way: Way, kind: RootKind) -> bool:
     if kind in ("python", "native"):
         return process is None or is_python(process) or thread is None or not view.rests(thread)
     if kind == "sleep" and process is not None and thread is not None and _is_asleep(thread) and view.rests(thread):
-        if _asks_for_a_result(thread):
+        if _asks_for_a_result(thread) and not _serves_beside(view, process, thread):
             return False
         if _is_short(thread) and view.work_beside(process, thread):
             return True

@@ -141,7 +141,8 @@ def test_a_short_sleep_while_others_work_is_progress() -> None:
 
 def test_an_idle_worker_that_parks_on_a_lock() -> None:
     """One that looks again after a time limit is at rest in its pool's own loop; without a limit it wants the lock."""
-    pool = stack("threading.acquire", "gevent._threading.get", "gevent.threadpool.run")
+    folder = "/venv/lib/python3.12/site-packages/gevent"
+    pool = [frame("get", 7, f"{folder}/_threading.py"), frame("run", 9, f"{folder}/threadpool.py")]
     limited = Wait("lock", "futex", "l", endless=False)
     asks = main(ACCEPTS), thread(2, pool, wait=limited)
     assert waiting(View(evidence(whole(asks, lock("l", None)))), whole(asks, lock("l", None))) == []
@@ -152,6 +153,17 @@ def test_an_idle_worker_that_parks_on_a_lock() -> None:
 def test_a_callback_of_a_window_does_not_rest() -> None:
     """What it waits for is for the program to end: the loop is below it."""
     assert state(main(PARKS, "threading.wait", "pressed", "tkinter.__init__.mainloop"))[0] == "waiting"
+
+
+def test_a_reloader_watches_over_its_server() -> None:
+    """The library in which a thread sleeps serves on another thread, so the sleep is no retry for a result."""
+    folder = "/venv/lib/python3.12/site-packages/django"
+    naps = Wait("sleep", "clock_nanosleep", timeout_s=1.0, endless=False)
+    watch = thread(1, [frame("tick", 3, f"{folder}/utils/autoreload.py"), frame("<module>", 7)], wait=naps)
+    serves = [*DISPATCHER.python, frame("run", 5, f"{folder}/core/servers/basehttp.py")]
+    server = thread(2, serves, wait=DISPATCHER.wait)
+    assert state(watch, server) == ("idle", "sleep")
+    assert state(watch, DISPATCHER) == ("waiting", "sleep")
 
 
 def supervised(listening: Optional[int], *functions: str) -> Tuple[Process, Process]:
