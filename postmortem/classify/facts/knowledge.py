@@ -62,6 +62,9 @@ IDLE = (
 #: Functions of a user interface's library that wait for events in native code, where they are the innermost Python frame.
 WINDOW_LOOPS = (("/tkinter/__init__.py", "mainloop"), ("/tkinter/__init__.py", "wait_window"))
 
+#: Functions of interactive shells that run what a person has typed: (path suffix, function).
+SHELLS = (("IPython/core/interactiveshell.py", "run_code"), ("/code.py", "runcode"))
+
 #: The feeder thread, which writes queued objects to the pipe of a queue (Lib/multiprocessing/queues.py).
 FEEDS = tuple(itertools.product(multiprocessing("queues"), ("_feed",)))
 
@@ -151,6 +154,11 @@ def is_stdlib(frame: PythonFrame) -> bool:
 def is_library(frame: PythonFrame) -> bool:
     """Return whether a frame is in the standard library or an installed package."""
     return not sourcepaths.is_program(frame.file)
+
+
+def is_typed(frames: Sequence[PythonFrame]) -> bool:
+    """Return whether a stack runs what a person has typed into an interactive shell."""
+    return any(in_table(frame, SHELLS) for frame in frames)
 
 
 def is_loop_turn(frame: PythonFrame) -> bool:

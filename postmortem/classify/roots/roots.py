@@ -10,7 +10,7 @@ from ...findings.told import RootKind, RootState
 from ...waitgraph import Agent, Edge
 from ...waitgraph.edges import EdgeKind
 from ..facts import native
-from ..facts.knowledge import COLLECTS, in_table, is_library, own_frame
+from ..facts.knowledge import COLLECTS, in_table, is_library, is_typed, own_frame
 from ..facts.sessions import is_unasked
 from ..facts.view import View, is_python
 from .rest import has_company, in_request, is_native, is_parked, is_servers, serves
@@ -303,6 +303,8 @@ def blocked_loop(view: View, way: Way) -> Optional[Thread]:
     place, thread = view.graph.places.by_pid.get(way.end.pid), view.graph.places.thread(way.end)
     if place is None or thread is None or thread.wait is None or thread.wait.kind in ("event-loop", "gil"):
         return None
+    if is_typed(thread.python):
+        return None  # a shell runs it on its own loop on purpose
     loop = place.loop_of.get(thread.tid)
     return thread if loop is not None and _runs_task(place.process.tasks, loop.id) else None
 

@@ -39,7 +39,7 @@ def nested(engine):
         helper = threading.Thread(target=audit, args=(engine,))
         helper.start()
         Path(os.environ["READY"]).touch()
-        helper.join()
+        helper.join()  # HANG pool
         session.commit()
 
 
