@@ -194,7 +194,7 @@ FactCode = Literal[
     "left-behind-here", "forked-from", "left-behind", "records-no-thread-here", "no-frame-holds", "only-thread-waits",
     "records-one-left", "parent-unread", "recorded-ended-in-parent", "recorded-in-parent", "same-address-held",
     "same-address-free", "permits-held", "parts-held", "records-ended-task", "stacks-hold-none", "stacks-took-none",
-    "tasks-hold-none", "tasks-took-none", "mutex-owner-gone", "alone-inside", "alone-inside-library", "readers-hold",
+    "tasks-hold-none", "tasks-took-none", "mutex-owner-gone", "alone-inside", "alone-inside-library", "alone-runs-loop", "readers-hold",
     "kernel-lock", "held-through", "taker-is-no-more",
     "taker-has-closed", "pipe-moves", "other-end", "end-held", "more-ends", "named-file", "hidden-holder",
     "holders-unrecorded", "descriptors-unread", "descriptors-in-flight", "machine-unsearched", "younger-processes",

@@ -16,7 +16,7 @@ def ready():
 
 
 def download():
-    label.config(text="downloading")
+    label.config(text="downloading")  # HANG join
 
 
 def start():
