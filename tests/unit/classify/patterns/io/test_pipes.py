@@ -331,6 +331,22 @@ def test_peers_that_all_read_first() -> None:
     assert "likely" not in found(evidence(parent, one, handled)).values()
 
 
+def test_receivers_of_processes_whose_main_thread_hangs() -> None:
+    """A library's threads receive on both sides; one side's main thread, which sends, waits for an event of its own."""
+
+    def side(pid: int, key: str, other: int, *mains: Thread) -> Process:
+        end = pipe(key, pid, ((pid, 3, "r"), (other, 4, "w")))
+        event = Resource("e", "event", "Event done")
+        receives = waits(end, "read", pid + 1, "execnet.read", "execnet.receive", is_main=False)
+        return of(pid, (*mains, receives), (end, event), signal_handlers=())
+
+    parks = Wait("event", "futex", "e", endless=True)
+    mains = [thread(pid, stack("threading.wait", "test"), wait=parks, is_main=True) for pid in (CHILD, OTHER)]
+    known = evidence(side(CHILD, OUTPUT, OTHER, mains[0]), side(OTHER, FULL, CHILD, mains[1]))
+    assert "pipe-deadlock" not in found(known)
+    assert "missed-wakeup" in found(known)
+
+
 def test_who_waits_for_one_of_those_that_all_read_first() -> None:
     """He reads what somebody of the circle would send: neither an end that is withheld nor a peer that is slow."""
     one = talks(CHILD, "pipe:[8]", ((OTHER, 7, "w"),))
