@@ -6,6 +6,7 @@
 #   make lint                  ruff and mypy
 #   make fuzz                  10,000 damaged cores      make fuzz ARGS='--count 500 --python 3.12'; bundles: ARGS=--bundles
 #   make kills                 captures and targets killed, jobs cancelled, 200 times each    make kills ARGS='--count 20'
+#   make applications         real servers, frameworks and shells, idle and in two hangs each, captured: docs/applications.md (30 minutes)
 #   make bench-quick           ratios of pause, stacks, start, report and verdict, in two minutes
 #   make attacks               libraries that vanish, directories that are swapped, 200 captures each
 #   make bench                 full stacks beside pystack's
@@ -41,7 +42,7 @@ MADE := $(VENV)/.made-$(TAG)
 INSTALLED := $(VENV)/.installed-$(TAG)
 TESTABLE := $(VENV)/.testable-$(TAG)
 
-.PHONY: attacks bench bench-graph bench-pause bench-plugin bench-quick help demo test lint docs fuzz kills corpora interpreters gdb new-pattern clean
+.PHONY: applications attacks bench bench-graph bench-pause bench-plugin bench-quick help demo test lint docs fuzz kills corpora interpreters gdb new-pattern clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -88,6 +89,10 @@ kills: $(TESTABLE) gdb
 
 attacks: $(TESTABLE) gdb
 	@$(RUN) -m tests.attacks.campaign $(ARGS)
+
+# Virtual environments of the applications are kept outside the tree; POSTMORTEM_APPLICATIONS chooses the folder.
+applications: $(TESTABLE) gdb
+	@$(RUN) -m tests.applications $(ARGS)
 
 bench-graph: $(TESTABLE)
 	@$(RUN) -m bench.graph $(ARGS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Literal
+from typing import Literal, Optional
 
 Origin = Literal["program", "package", "stdlib"]
 
@@ -31,6 +31,12 @@ def is_program(file: str) -> bool:
 def is_stdlib(file: str) -> bool:
     """Return whether a file belongs to the standard library."""
     return origin(file) == "stdlib"
+
+
+def package(file: str) -> Optional[str]:
+    """Return the top-level name of an installed package that a file belongs to; None for other files."""
+    found = _PACKAGES.search(file)
+    return file[found.end() :].partition("/")[0] if found is not None else None
 
 
 def short(file: str) -> str:

@@ -31,6 +31,9 @@ PYTHON_MODULE = re.compile(r"(libpython\d[^/]*\.so[^/]*|python\d*(\.\d+)?[a-z]*)
 #: Frames of a thread that gdb/stacks.py unwinds, the innermost ones.
 DEEPEST = 1024
 
+#: greenlet's extension. A greenlet's native stack begins there; what is older belongs to those that it was switched from.
+_GREENLET = re.compile(r"/_?greenlet\.[^/]*so[^/]*$")
+
 PythonCall = Tuple[PythonFrame, int]
 
 
@@ -48,17 +51,29 @@ def merge(python: Sequence[PythonCall], native: Sequence[NativeFrame]) -> Tuple[
     if not loops:
         return _without_loops(python, native)
     runs = _runs(python)
+    start = _start_of_greenlet(native, loops)
+    loops = [index for index in loops if index < start]
     before = dict(zip(loops, runs))
-    if len(loops) > len(runs) and _is_whole(native) and python[-1][1]:
+    if len(loops) > len(runs) and (start < len(native) or _is_whole(native)) and python[-1][1]:
         # both reach the thread's beginning: the innermost loops have no Python frame yet, or no longer
         before = dict(zip(loops[len(loops) - len(runs) :], runs))
+    left = [frame for run in runs[len(loops) :] for frame in run]
     merged: List[Frame] = []
     for index, frame in enumerate(native):
         merged.extend(before.get(index, ()))
+        merged.extend(left if index == start else ())
         merged.append(frame)
-    for run in runs[len(loops) :]:
-        merged.extend(run)
-    return tuple(merged)
+    return (*merged, *(left if start == len(native) else ()))
+
+
+def _start_of_greenlet(native: Sequence[NativeFrame], loops: Sequence[int]) -> int:
+    """Return the index of the frame that started the greenlet that runs, whose Python frames a thread has; else their number."""
+    inside = (
+        index
+        for index, frame in enumerate(native)
+        if index > loops[0] and frame.module is not None and _GREENLET.search(frame.module)
+    )
+    return next(inside, len(native))
 
 
 def loop_indices(native: Sequence[NativeFrame]) -> List[int]:

@@ -26,6 +26,7 @@ _INITIAL_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO, <linux/proc_ns.h>
 _MOST_ENDS = 1024
 _MOST_DESCRIBED = 64
 _DEEPEST = 64
+_LONGEST_TITLE = 256
 
 
 class DescriptorHolders:
@@ -150,7 +151,7 @@ class DescriptorHolders:
 
 
 def _describe(pid: int) -> Dict[str, Any]:
-    """Return a process's name, parent, start and system call, and the file that the call reads or writes."""
+    """Return a process's name, title, parent, start and system call, and the file that the call reads or writes."""
     try:
         stat = parsers.stat(f"/proc/{pid}")
     except (OSError, ValueError):
@@ -159,6 +160,7 @@ def _describe(pid: int) -> Dict[str, Any]:
         "name": parsers.text(stat.comm),
         "ppid": stat.ppid,
         "start_ticks": stat.start,
+        "title": _title(f"/proc/{pid}", stat.comm),
         "call": None,
         "file": None,
     }
@@ -171,3 +173,15 @@ def _describe(pid: int) -> Dict[str, Any]:
     except (OSError, ValueError):
         pass
     return found
+
+
+def _title(base: str, comm: bytes) -> Optional[str]:
+    """Return what a process says of itself in place of its arguments, as setproctitle(3) writes it: "NAME: WHAT IT DOES".
+
+    None for ordinary arguments, which may hold secrets of others.
+    """
+    try:
+        said = parsers.read(f"{base}/cmdline", _LONGEST_TITLE)[:_LONGEST_TITLE].rstrip(b"\0 ")
+    except OSError:
+        return None
+    return parsers.text(said) if said.startswith(comm + b": ") and b"\0" not in said else None

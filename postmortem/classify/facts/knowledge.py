@@ -56,7 +56,14 @@ IDLE = (
     *itertools.product(multiprocessing("queues"), ("_feed",)),
     *itertools.product(multiprocessing("resource_tracker"), ("main",)),
     ("anyio/_backends/_asyncio.py", "run"),  # WorkerThread.run: an idle to_thread worker
+    ("gevent/threadpool.py", "run"),  # _WorkerGreenlet.run: an idle worker of the hub's thread pool
 )
+
+#: Functions of a user interface's library that wait for events in native code, where they are the innermost Python frame.
+WINDOW_LOOPS = (("/tkinter/__init__.py", "mainloop"), ("/tkinter/__init__.py", "wait_window"))
+
+#: Functions of interactive shells that run what a person has typed: (path suffix, function).
+SHELLS = (("IPython/core/interactiveshell.py", "run_code"), ("/code.py", "runcode"))
 
 #: The feeder thread, which writes queued objects to the pipe of a queue (Lib/multiprocessing/queues.py).
 FEEDS = tuple(itertools.product(multiprocessing("queues"), ("_feed",)))
@@ -147,6 +154,11 @@ def is_stdlib(frame: PythonFrame) -> bool:
 def is_library(frame: PythonFrame) -> bool:
     """Return whether a frame is in the standard library or an installed package."""
     return not sourcepaths.is_program(frame.file)
+
+
+def is_typed(frames: Sequence[PythonFrame]) -> bool:
+    """Return whether a stack runs what a person has typed into an interactive shell."""
+    return any(in_table(frame, SHELLS) for frame in frames)
 
 
 def is_loop_turn(frame: PythonFrame) -> bool:

@@ -147,7 +147,10 @@ class View:
         """Return whether a thread waits where idle threads of a healthy program wait."""
         frames = thread.python
         if any(knowledge.in_table(f, knowledge.IDLE) for f in frames[:4]):
-            return knowledge.own_frame(frames[: _idle_depth(frames)]) is None
+            depth = _idle_depth(frames)
+            pool = frames[depth].file.rpartition("/")[0]
+            above = [f for f in frames[:depth] if f.file.rpartition("/")[0] != pool]
+            return knowledge.own_frame(above) is None
         return False
 
     def in_loop(self, thread: Thread) -> bool:

@@ -152,6 +152,8 @@ def _of_cycle(cycle: Tuple[Edge, ...]) -> str:
     kinds = {edge.kind for edge in cycle}
     if kinds & {"pipe", "socket", "process", "descriptors"}:
         return "pipe-deadlock"
+    if "pool" in kinds and kinds <= {"pool", "thread"}:
+        return "pool-exhausted"
     if any(edge.kind == "turn" for edge in cycle):
         return "loop-self-wait"
     if any(edge.signals for edge in cycle) and not any(edge.verb == "wants" for edge in cycle):

@@ -20,15 +20,17 @@ def serves(view: View, process: Process, thread: Thread) -> bool:
     wait = thread.wait
     if wait is None:
         return False
-    if wait.kind in ("lock", "rlock", "mutex"):
+    if wait.kind in ("lock", "rlock", "mutex") and not (wait.endless is False and view.idle(thread)):
         return False
+    if thread.python and knowledge.in_table(thread.python[0], knowledge.WINDOW_LOOPS):
+        return True
     if view.idle(thread) or wait.syscall in _ACCEPTS or wait.kind == "signal" or _dispatches(thread):
         return True
     resource = view.graph.places.resource(process.pid, wait.resource)
     if resource is None:
         return False
     parts = [resource, *(r for r in process.resources if r.part_of == resource.id)]
-    return resource.kind in _FED or any(map(_is_servers, parts))
+    return resource.kind in _FED or any(map(is_servers, parts))
 
 
 def has_company(view: View, process: Process) -> bool:
@@ -38,7 +40,8 @@ def has_company(view: View, process: Process) -> bool:
     return bool(process.listening) or any(serves(view, process, thread) for thread in others)
 
 
-def _is_servers(resource: Resource) -> bool:
+def is_servers(resource: Resource) -> bool:
+    """Return whether a socket waits for a connection, or for the first byte of a client."""
     return resource.listening is True or (resource.accepted is True and not resource.received)
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Tuple
 
+from ... import sourcepaths
 from ...evidence import Process, PythonFrame, Task, Thread
 from ...findings.told import RootKind, RootState
 from ...waitgraph import Agent, Edge
 from ...waitgraph.edges import EdgeKind
 from ..facts import native
-from ..facts.knowledge import COLLECTS, in_table, is_library, is_stdlib, own_frame
+from ..facts.knowledge import COLLECTS, in_table, is_library, is_stdlib, is_typed, own_frame
+from ..facts.sessions import is_unasked
 from ..facts.view import View, is_python
-from .rest import awaits_request, has_company, in_request, is_native, is_parked, serves
+from .rest import awaits_request, has_company, in_request, is_native, is_parked, is_servers, serves
 from .walk import Way, follow
 
 #: Waits that name their kind by themselves; the others depend on more than the edge.
@@ -178,17 +180,31 @@ def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
     if is_parked(view, way.end, way.edge):
         return True
     kind = kind_of(view, way)
+    if kind == "socket" and way.edge is not None:
+        socket = view.graph.places.resource(way.edge.waiter.pid, way.edge.resource)
+        return is_unasked(view, socket) or (socket is not None and is_servers(socket))
     if kind in ("loop", "terminal") or (kind == "sleep" and way.end.task is not None):
         return True
-    alone = len(way.agents) == 1 or (len(way.agents) == 2 and way.agents[1].task is not None)
-    if rank == 3 and alone and kind in ("sleep", "signal", "queue") and not view.graph.is_awaited(Agent(process.pid)):
+    inside = [agent for agent in way.agents if agent.pid == process.pid]
+    alone = len(inside) == 1 or (len(inside) == 2 and inside[1].task is not None)
+    if rank == 3 and alone and kind in ("sleep", "signal", "queue") and _is_free(view, way, process):
+        company = company if way.start.pid == process.pid else has_company(view, process)
         collects = thread is not None and any(in_table(frame, COLLECTS) for frame in thread.python)
         at_work = kind == "sleep" and any(not view.rests(one) for one in process.threads)
         short = way.edge is not None and way.edge.kind in ("barrier", "async-barrier")  # others have to come
         return (company or at_work or (kind == "signal" and _may_handle(view, process, way.edge))) and not (
-            collects or short or (thread is not None and (_asks_for_a_result(thread) or _calls_for_a_result(thread)))
+            collects
+            or short
+            or (thread is not None and _asks_for_a_result(thread) and not _serves_beside(view, process, thread))
+            or (thread is not None and _calls_for_a_result(thread))
         )
     return rank < 2 and kind in ("sleep", "signal", "queue") and len(way.agents) == 1
+
+
+def _is_free(view: View, way: Way, process: Process) -> bool:
+    """Return whether no other process waits for the one at the end of a path, unless it supervises that server."""
+    across = all(edge.kind == "process" for edge in way.edges if edge.waiter.pid != process.pid)
+    return across and (bool(process.listening) or not view.graph.is_awaited(Agent(process.pid)))
 
 
 def _may_handle(view: View, process: Process, edge: Optional[Edge]) -> bool:
@@ -217,6 +233,16 @@ def _calls_for_a_result(thread: Thread) -> bool:
     return called is not None and is_library(called) and called.function.startswith(_GETS)
 
 
+def _serves_beside(view: View, process: Process, thread: Thread) -> bool:
+    """Return whether the library in which a thread sleeps serves on another thread: it watches over its server."""
+    library = sourcepaths.package(thread.python[0].file)
+    others = [one for one in process.threads if one is not thread and any(map(is_library, one.python))]
+    return library is not None and any(
+        any(sourcepaths.package(frame.file) == library for frame in one.python) and serves(view, process, one)
+        for one in others
+    )
+
+
 def _is_short(thread: Thread) -> bool:
     """Return whether a thread's sleep paces a loop of the program."""
     length = thread.wait.timeout_s if thread.wait is not None else None
@@ -237,7 +263,7 @@ def _moved(view: View, way: Way, kind: RootKind) -> bool:
     if kind in ("python", "native"):
         return process is None or is_python(process) or thread is None or not view.rests(thread)
     if kind == "sleep" and process is not None and thread is not None and _is_asleep(thread) and view.rests(thread):
-        if _asks_for_a_result(thread):
+        if _asks_for_a_result(thread) and not _serves_beside(view, process, thread):
             return False
         if _is_short(thread) and view.work_beside(process, thread):
             return True
@@ -277,6 +303,8 @@ def blocked_loop(view: View, way: Way) -> Optional[Thread]:
     place, thread = view.graph.places.by_pid.get(way.end.pid), view.graph.places.thread(way.end)
     if place is None or thread is None or thread.wait is None or thread.wait.kind in ("event-loop", "gil"):
         return None
+    if is_typed(thread.python):
+        return None  # a shell runs it on its own loop on purpose
     loop = place.loop_of.get(thread.tid)
     return thread if loop is not None and _runs_task(place.process.tasks, loop.id) else None
 

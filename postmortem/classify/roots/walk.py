@@ -7,6 +7,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...evidence import Process, Thread
 from ...waitgraph import Agent, Edge, Place
+from ..facts.knowledge import is_library
 from ..facts.view import View
 from .rest import awaits_request, serves
 
@@ -199,7 +200,15 @@ def _held_up(view: View, agent: Agent) -> List[Agent]:
     place = view.graph.places.by_pid.get(agent.pid)
     threads = [Agent(agent.pid, tid) for tid in islice(place.threads, _MOST)] if place is not None else []
     waits = ((one, telling(view, one)) for one in threads)
-    return [one for one, edge in waits if edge is not None and (edge.gone or edge.named)]
+    return [
+        one for one, edge in waits if edge is not None and (edge.gone or edge.named) and not _receives(view, one, edge)
+    ]
+
+
+def _receives(view: View, agent: Agent, edge: Edge) -> bool:
+    """Return whether a thread without code of the program reads what other processes send, as a library's receivers do."""
+    thread = view.graph.places.thread(agent)
+    return edge.kind in ("pipe", "socket") and thread is not None and all(map(is_library, thread.python))
 
 
 def _has_parts(view: View, edge: Edge) -> bool:

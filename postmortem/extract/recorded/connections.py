@@ -92,6 +92,11 @@ class Connections:
         name = script or (words[0] if words else known["comm"])
         return str(name).rsplit("/", 1)[-1] if name else None
 
+    def title(self, pid: int) -> Optional[str]:
+        """Return what a process outside the tree says of itself, such as ``postgres: ann shop [local] idle``, else its name."""
+        title = self.beyond(pid).get("title")
+        return title if isinstance(title, str) else self.program(pid)
+
     def called(self, pid: int) -> str:
         """Return a label such as ``PID 123 (gzip)``."""
         name = self.program(pid)
@@ -204,7 +209,7 @@ def _ends(rows: Any, in_tree: bool, names: Optional[Connections] = None) -> Tupl
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, list) and len(row) == 3 and isinstance(row[0], int) and isinstance(row[1], int):
             mode: EndMode = "r" if row[2] == "r" else "w" if row[2] == "w" else "rw"
-            found.append(End(row[0], row[1], mode, in_tree, names.program(row[0]) if names else None))
+            found.append(End(row[0], row[1], mode, in_tree, names.title(row[0]) if names else None))
     return tuple(found)
 
 

@@ -115,7 +115,7 @@ NET = record(
     beyond=record(
         ends=table(_ENDS), looked_at=whole(0), not_looked_at=whole(0), all_visible=flag,
         unread=record(older=whole(0), younger=whole(0), unrelated=whole(0)),
-        processes=table(record(name=text, ppid=whole(0), start_ticks=whole(0), call=text, file=text), pid_of),
+        processes=table(record(name=text, title=text, ppid=whole(0), start_ticks=whole(0), call=text, file=text), pid_of),
     ),
 )  # fmt: skip
 

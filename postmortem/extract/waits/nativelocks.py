@@ -3,10 +3,12 @@
 Owners are read from the C library's records. Some locks record none; their holder is inferred from who stands inside:
 
 - a guard, a pthread_once: the only other thread inside the same function, or inside pthread_once
+- a condition on which a call waits that the thread of a library's event loop is to make: the only other thread inside
+  that library
 - a lock of the interpreter's kind (``PyThread_acquire_lock``) that an extension takes, as Cython's do: the only other
   thread with a frame of the same library, provided that the native stacks of all threads are known
 
-A condition, semaphore or barrier records neither a holder nor a purpose: its resource is marked ``native``.
+Any other condition, semaphore or barrier records neither a holder nor a purpose: its resource is marked ``native``.
 
 Source of the functions' names: Python/thread_pthread.h, Python/lock.c and Python/parking_lot.c of 3.8 to 3.15.
 """
@@ -46,6 +48,9 @@ _KINDS: Dict[NativeKind, Tuple[WaitKind, ResourceKind]] = {
 _PURPOSELESS: FrozenSet[NativeKind] = frozenset(("condition", "semaphore", "barrier"))
 #: Kinds without an owner whose holder is whoever stands inside the same library.
 _BY_LIBRARY: FrozenSet[NativeKind] = frozenset(("lock", "parked"))
+#: Functions that hand a call to the thread that runs a library's own event loop, and wait on a condition until it was made:
+#: Modules/_tkinter.c, 3.8 to 3.15.
+_HANDS_OVER = frozenset(("Tkapp_ThreadSend",))
 #: The interpreter's functions that take its locks for others: the caller is who wants the lock.
 _PYTHONS_LOCK = re.compile(r"PyThread_acquire_lock(_timed)?\b")
 _PYTHONS_OWN = re.compile(r"_?Py(Thread_acquire_lock|Mutex_Lock|ParkingLot_Park|Semaphore_(Platform)?Wait)\w*")
@@ -164,7 +169,7 @@ class NativeLocks:
             inside = self._inside(known, stacks)
         elif found.kind == "once":
             inside = {tid for tid, frames in stacks.items() if any(waiting_for([f.function]) == "once" for f in frames)}
-        elif found.kind in _BY_LIBRARY:
+        elif found.kind in _BY_LIBRARY or (found.kind == "condition" and _hands_over(known.wanted)):
             inside = self._inside_library(known, stacks)
         else:
             return None
@@ -263,9 +268,16 @@ def _is_pythons_lock(frames: Sequence[NativeFrame]) -> bool:
     return bool(taken) and outside < len(frames) and frames[outside].module != frames[outside - 1].module
 
 
+def _hands_over(wanted: Sequence[Wanted]) -> bool:
+    """Return whether all waiters of a condition wait for a call that the thread of a library's event loop makes for them."""
+    return bool(wanted) and all(place.function in _HANDS_OVER for place in wanted)
+
+
 def _because(found: NativeWait, owner: Optional[int], basis: Optional[str]) -> Tuple[Fact, ...]:
     if found.gone:
         return (fact("mutex-owner-gone", owner=found.owner),)
+    if basis == "inferred" and found.kind == "condition":
+        return (fact("alone-runs-loop", owner=owner),)
     if basis == "inferred" and found.kind in _BY_LIBRARY:
         return (fact("alone-inside-library", owner=owner),)
     if basis == "inferred":

@@ -107,6 +107,9 @@ WORDS: Dict[FactCode, Template] = {
     "alone-inside-library": Template(
         "it records no owner; thread {owner} is the only other thread inside the library that wants it"
     ),
+    "alone-runs-loop": Template(
+        "the thread of the library's event loop makes the call; thread {owner} is the only other one inside that library"
+    ),
     "readers-hold": Template(
         "{readers:n reader} {readers:v holds|hold} it, and it does not record which "
         "{readers:v thread that is|threads they are}"

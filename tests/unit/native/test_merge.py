@@ -150,3 +150,27 @@ def test_c_that_calls_itself_stands_above_all_python() -> None:
     deep = [native(f"{name}_next", module) for name, module in (("it", "/lib/_it.so"), ("map", "/usr/bin/python3"))]
     stack = deep * (DEEPEST // 2)
     assert merge([(python("work"), True)], stack) == (*stack, python("work"))
+
+
+def test_a_greenlet_has_the_innermost_loops_alone() -> None:
+    """The older part of the native stack belongs to greenlets that it was switched from, whose Python frames are elsewhere."""
+    greenlet = "/venv/greenlet/_greenlet.cpython-311-x86_64-linux-gnu.so"
+    loop = native("_PyEval_EvalFrameDefault")
+    hub = (native("g_initialstub", greenlet), native("loop_run", "/venv/corecext.so"), loop, native("main"))
+    calls = [(python("spin"), False), (python("handle"), True), (python("task"), True)]
+    natives = [native("lookup"), loop, native("vectorcall"), loop, *hub]
+    names = [frame.function for frame in merge(calls, natives)]
+    assert names[:8] == [
+        "lookup",
+        "spin",
+        "handle",
+        loop.function,
+        "vectorcall",
+        "task",
+        loop.function,
+        "g_initialstub",
+    ]
+    short = [frame.function for frame in merge([(python("run"), True)], natives)]
+    assert short[3:6] == ["run", loop.function, "g_initialstub"]
+    more = [frame.function for frame in merge([*calls, (python("outer"), True)], natives)]
+    assert more[6:9] == [loop.function, "outer", "g_initialstub"]

@@ -50,6 +50,7 @@ LONG_S = 5.0
 MIN_INSIDE = 0.9
 
 _FOR_GOOD = Template("the loop of {thread} is blocked for good by what its thread waits for: that is the cause")
+_TYPED = Template("{thread} runs what a person has typed: its shell does so on its own event loop on purpose")
 _MANY = Template("the loop of {thread} is busy with many callbacks, not blocked by one")
 _NO_WINDOW = Template("an observation window: does the callback of the event loop return?")
 _COMES_BACK = Template("the callbacks of the loop of {thread} return")
@@ -77,6 +78,9 @@ def match(view: View) -> Iterator[Answer]:
     for process in view.pythons:
         for thread in process.threads:
             if step(thread.python, running(process, thread)) is None:
+                continue
+            if knowledge.is_typed(thread.python):
+                yield No(_TYPED(thread=named(thread)))
                 continue
             if view.graph.stuck(Agent(process.pid, thread.tid)) is not None:
                 yield No(_FOR_GOOD(thread=named(thread)))

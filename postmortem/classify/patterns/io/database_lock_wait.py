@@ -16,8 +16,7 @@ the middle of a transaction, and set lock_timeout, statement_timeout and idle_in
 
 from __future__ import annotations
 
-import re
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
 from ....evidence import Process, PythonFrame, Resource, Thread
 from ....findings import Template
@@ -25,6 +24,7 @@ from ....findings.found import Said
 from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.knowledge import own_frame
+from ...facts.sessions import Session, session_of, sessions
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 
@@ -47,10 +47,6 @@ PATTERN = Pattern(
     ),
 )
 
-#: PostgreSQL's title of a session: "postgres: USER DATABASE HOST(PORT) COMMAND waiting" (src/backend/utils/misc/ps_status.c and
-#: commands in src/backend/tcop/postgres.c, 9.6 to 17).
-_SESSION = re.compile(r"^postgres: (?:[^:]+: )?(?P<user>\S+) (?P<database>\S+) (?P<client>\S+) (?P<doing>.*?)\s*$")
-_WAITING, _OPEN = " waiting", "idle in transaction"
 _SHOWN = 6
 #: Least part of the window for which a call lasts that only waits.
 _WHOLE = 0.9
@@ -75,21 +71,11 @@ _OTHER = Template("{holder} has that lock: a transaction there is open")
 _OWN = Template("process {pid} itself has that lock: another connection of its own has a transaction open")
 
 
-class _Session(NamedTuple):
-    """A session of a PostgreSQL server, by the title of its process."""
-
-    pid: int
-    title: str
-    user: str
-    database: str
-    doing: str
-
-
 def match(view: View) -> Iterator[Answer]:
     """Yield a match for each place that waits for a session which itself waits for a lock, and for sqlite's busy handler."""
-    sessions = _sessions(view)
+    known = sessions(view)
     for process in view.pythons:
-        yield from _served(view, process, sessions)
+        yield from _served(view, process, known)
         for thread in process.threads:
             if _retries(thread):
                 lasts = _lasts(view, thread)
@@ -100,29 +86,15 @@ def match(view: View) -> Iterator[Answer]:
                 )
 
 
-def _sessions(view: View) -> Dict[int, _Session]:
-    """Return the sessions of PostgreSQL servers on this machine, by PID: captured ones, and the peers of captured ones."""
-    titles = {p.pid: p.argv[0] for p in view.processes if p.argv}
-    for process in view.pythons:
-        for resource in process.resources:
-            titles.update({end.pid: end.program for end in resource.ends if end.program and end.pid not in titles})
-    found: Dict[int, _Session] = {}
-    for pid, title in titles.items():
-        known = _SESSION.match(title)
-        if known is not None:
-            found[pid] = _Session(pid, title.strip(), known["user"], known["database"], known["doing"])
-    return found
-
-
-def _served(view: View, process: Process, sessions: Dict[int, _Session]) -> Iterator[Match]:
+def _served(view: View, process: Process, known: Dict[int, Session]) -> Iterator[Match]:
     """Yield a match for each waiting line of a process whose session waits for a lock."""
     found: Dict[Tuple[Optional[PythonFrame], int], List[Agent]] = {}
     for agent, resource in _on_sockets(process):
-        session = next((sessions[end.pid] for end in resource.ends if end.pid in sessions), None)
-        if session is not None and session.doing.endswith(_WAITING):
+        session = session_of(view, resource)
+        if session is not None and session.waits:
             found.setdefault((own_frame(view.graph.places.stack(agent)), session.pid), []).append(agent)
     for (frame, pid), agents in found.items():
-        yield _match(view, process, sessions[pid], sessions, frame, agents)
+        yield _match(view, process, known[pid], known, frame, agents)
 
 
 def _on_sockets(process: Process) -> Iterator[Tuple[Agent, Resource]]:
@@ -142,12 +114,12 @@ def _on_sockets(process: Process) -> Iterator[Tuple[Agent, Resource]]:
 def _match(
     view: View,
     process: Process,
-    session: _Session,
-    sessions: Dict[int, _Session],
+    session: Session,
+    known: Dict[int, Session],
     frame: Optional[PythonFrame],
     agents: List[Agent],
 ) -> Match:
-    open_ones = [one for one in sessions.values() if one.database == session.database and one.doing.startswith(_OPEN)]
+    open_ones = [one for one in known.values() if one.database == session.database and one.in_transaction]
     facts: List[Said] = [_TITLE(pid=session.pid, title=session.title)]
     facts += [_IDLE(pid=one.pid, user=one.user, client=_client(view, one)) for one in open_ones[:_SHOWN]]
     told = _SESSION_OF(user=session.user, database=session.database, doing=session.doing)
@@ -166,7 +138,7 @@ def _match(
     )
 
 
-def _client(view: View, session: _Session) -> Optional[Said]:
+def _client(view: View, session: Session) -> Optional[Said]:
     """Return which captured process has the other end of a session's connection; None if unknown."""
     server = view.by_pid.get(session.pid)
     ends = (end for r in (server.resources if server is not None else ()) for end in r.ends if end.pid != session.pid)

@@ -22,6 +22,7 @@ from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.alike import TASKS_WAIT, THREADS_WAIT, Alike, told_once
 from ...facts.knowledge import awaits_network, own_frame
+from ...facts.sessions import is_unasked
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from ...roots.walk import follow
@@ -60,6 +61,9 @@ _WAKES = Template("{thread} wakes again and again from its waits for a peer")
 _AWAITS_CONNECTIONS = Template("{thread} acts as a server: it waits for connections")
 _AWAITS_CLIENT = Template("{thread} acts as a server: it waits for its client to send something")
 _HAS_TIMEOUT = Template("{thread} waits for a peer with a timeout")
+_NOTHING_ASKED = Template(
+    "{waiter} is connected to a session of a database that is idle: it waits for a notification, not for an answer"
+)
 _TASK_SERVES = Template("{task} waits for the network in a program that acts as a server")
 
 
@@ -79,6 +83,8 @@ def match(view: View) -> Iterator[Answer]:
             elif _serves(thread, resource):
                 serves = _AWAITS_CONNECTIONS if resource and resource.listening else _AWAITS_CLIENT
                 yield No(serves(thread=who))
+            elif is_unasked(view, resource):
+                yield No(_NOTHING_ASKED(waiter=who))
             elif thread.wait.endless is False:
                 yield No(_HAS_TIMEOUT(thread=who))
             else:
@@ -147,6 +153,9 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
         who = clauses.task(task)
         if serves or frame is None:
             yield No(_TASK_SERVES(task=who))
+            continue
+        if is_unasked(view, resource):
+            yield No(_NOTHING_ASKED(waiter=who))
             continue
         known = resource is not None or process.listening is not None
         peer_moves = resource is not None and resource.peer_in_tree is True and view.others_move(process)

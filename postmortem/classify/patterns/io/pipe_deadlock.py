@@ -25,6 +25,7 @@ from ...facts import clauses
 from ...facts.knowledge import FEEDS, in_table, own_frame
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
+from ...roots.rest import in_request
 from .pipes import Waiter, drained, holders, inherited, waiters, waiters_of_unknown, writes
 from .silentpeers import circles, told
 
@@ -173,12 +174,17 @@ def _back(view: View, waiting: Dict[int, List[Waiter]], writer: Waiter) -> Optio
         for other in (w for several in waiting.values() for w in several):
             if not _waits_for(other, view.by_pid[pid]):
                 continue
-            if other.process is reader and (other.task or view.matters(reader, other.thread)):
+            if other.process is reader and (other.task or _has_to_go_on(view, other)):
                 return other
             if other.process.pid not in reached:
                 reached.add(other.process.pid)
                 wanted.append(other.process.pid)
     return None
+
+
+def _has_to_go_on(view: View, waiter: Waiter) -> bool:
+    """Return whether the main thread, a thread that it waits for, or a request waits."""
+    return view.matters(waiter.process, waiter.thread) or in_request(waiter.thread)
 
 
 def _waits_for(waiter: Waiter, other: Process) -> bool:

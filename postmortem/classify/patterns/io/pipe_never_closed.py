@@ -62,6 +62,9 @@ _HANDLER_MAY_WRITE = Template("a signal handler of the program may write to it: 
 _THREAD_MAY_WRITE = Template(
     "another thread of the process may write to it ({threads}): a wake-up pipe looks like this"
 )
+_LIBRARYS = Template(
+    "{reader}, a thread of a library, reads a pipe that only its own process writes to: a wake-up pipe"
+)
 _FIFO = Template("{reader} reads a FIFO, which any process may open and write to")
 _MAY_WRITE = Template("{reader} reads a pipe that {holder} may still write to")
 _HOLDER_WORKS = Template("{reader} reads a pipe, and another process that holds its write end is at work")
@@ -75,8 +78,19 @@ def match(view: View) -> Iterator[Answer]:
             ends = read_ends(waiter)
             if any((pipe.key or "").startswith("fifo:") for pipe in ends):
                 yield No(_FIFO(reader=waiter.who))
+            elif _wakes_a_library(view, waiter, ends):
+                yield No(_LIBRARYS(reader=waiter.who))
             elif ends and not view.idle(waiter.thread) and all(pipe.wakers for pipe in ends):
                 yield next(filter(None, (_healthy(view, waiter, p) for p in ends)), None) or _match(view, waiter, ends)
+
+
+def _wakes_a_library(view: View, waiter: Waiter, ends: List[Resource]) -> bool:
+    """Return whether a library's own thread, without code of the program, reads a pipe that is its process's alone.
+
+    So threads are woken that wait in poll or select: what nobody writes to such a pipe holds nothing up.
+    """
+    native = waiter.process.python is not None and waiter.task is None and not waiter.thread.python
+    return native and bool(ends) and not any(_others(view, waiter, pipe) for pipe in ends)
 
 
 def _others(view: View, waiter: Waiter, pipe: Resource) -> Tuple[Holder, ...]:

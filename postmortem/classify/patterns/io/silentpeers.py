@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ....evidence import Resource
+from ....evidence import Process, Resource
 from ....findings import Template, Text
 from ....findings.found import Said
 from ....waitgraph import Agent
+from ....waitgraph.edges import IN_PROCESS
 from ...facts import clauses
 from ...facts.ended import near
 from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Match
+from ...roots.walk import telling
 from .pipes import WRITES, Waiter, inherited, waiters
 
 #: Most processes of a cycle; larger ones are not searched for.
@@ -57,9 +59,25 @@ def circles(view: View) -> List[Tuple[Side, ...]]:
         if all(member in sides and _reached(member, needs) == group for member in group):
             known.add(group)
             members = tuple(side for member in sorted(group) for side in sides[member])
+            if any(_held_up_elsewhere(view, view.by_pid[member], members) for member in group):
+                continue
             if not any(_wants_the_end(view, side) or _bereft(view, side) for side in members):
                 groups.append(members)
     return groups
+
+
+def _held_up_elsewhere(view: View, process: Process, members: Sequence[Side]) -> bool:
+    """Return whether a process's main thread, which might send, waits for something of its own process that no reader owes.
+
+    The readers are then a library's, which receive while others send, and wait because of that.
+    """
+    main, readers = view.main(process), {side.waiter.agent for side in members}
+    if main is None or Agent(process.pid, main.tid) in readers:
+        return False
+    edge = telling(view, Agent(process.pid, main.tid))
+    return (
+        edge is not None and edge.kind in IN_PROCESS and edge.resource is not None and readers.isdisjoint(edge.wakers)
+    )
 
 
 def caught(view: View) -> FrozenSet[Agent]:

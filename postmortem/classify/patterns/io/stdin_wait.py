@@ -22,7 +22,7 @@ from ....evidence import PythonFrame, Resource
 from ....findings import Template, Text
 from ....findings.found import Said
 from ...facts import clauses
-from ...facts.knowledge import own_frame
+from ...facts.knowledge import in_table, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from .pipes import WRITES, Waiter, ancestors, behind, holders, read_ends, waiters, waiters_of_unknown
@@ -41,6 +41,9 @@ PATTERN = Pattern(
 
 #: Standard input without recorded details.
 _UNKNOWN = Resource("stdin", "file", "stdin (only a capture of the running process shows what it was)")
+#: A person at a front end, who is asked through messages.
+_FRONT_END = Resource("front-end", "terminal", "the front end of the notebook or console", state="foreground")
+_ASKS_FRONT_END = (("ipykernel/kernelbase.py", "_input_request"),)
 #: The state of a pipe whose only writers themselves read a terminal.
 _WRITER_ASKS = "writer reads a terminal"
 _QUESTION = re.compile(r"\b(input|getpass|raw_input|prompt|confirm|breakpoint)\s*\(")
@@ -85,6 +88,9 @@ def match(view: View) -> Iterator[Answer]:
                 yield No(_FILTER(reader=waiter.who, stdin=stdin.description))
             elif not view.idle(waiter.thread):
                 yield _match(view, waiter, stdin)
+        for thread in process.threads:
+            if any(in_table(frame, _ASKS_FRONT_END) for frame in thread.python[:4]):
+                yield _match(view, Waiter(process, thread, None, _FRONT_END), _FRONT_END)
 
 
 def _only_reads(view: View, pid: int) -> bool:

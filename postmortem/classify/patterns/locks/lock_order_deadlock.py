@@ -82,6 +82,7 @@ def _is_of_locks(cycle: Cycle) -> bool:
     return (
         len(cycle.edges) > 1
         and threads
+        and not ("pool" in kinds and kinds <= {"pool", "thread"})  # no order helps: see pool-exhausted
         and bool(kinds & (_PYTHON if "gil" in kinds else _LOCKS))
         and "import-lock" not in kinds
     )

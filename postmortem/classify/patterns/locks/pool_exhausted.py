@@ -28,6 +28,7 @@ from ...facts import clauses
 from ...facts.knowledge import is_library, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
+from ...roots.walk import follow
 from ...roots.works import has_timers
 from .occupied import crowded, crowded_processes, occupied
 
@@ -114,7 +115,12 @@ def match(view: View) -> Iterator[Answer]:
             elif free:
                 yield No(_GOES_ON(pool=resource.description, holder=free[0]))
             elif not any(
-                (view.graph.needs(a, resource.id) or _wants(view, a, resource)) for a, _w in holders
+                (
+                    view.graph.needs(a, resource.id)
+                    or _wants(view, a, resource)
+                    or _waits_for_one_who_wants(view, a, resource)
+                )
+                for a, _w in holders
             ) or _in_other_circle(view, resource, holders):
                 yield No(_STUCK_OTHERWISE(pool=resource.description))
             elif not resource.limit or len(holders) >= resource.limit:  # an unknown capacity counts as reached
@@ -137,7 +143,17 @@ def _starves(view: View, process: Process, resource: Resource, agent: Agent) -> 
     wait = thread.wait if thread is not None else None
     endless = wait is not None and (wait.endless is True or resource.kind == "pool")
     more = _wants(view, agent, resource) and endless
+    if resource.kind == "pool" and _waits_for_one_who_wants(view, agent, resource):
+        return True
     return (more and thread is not None and not view.moves(thread)) or view.graph.stuck(agent) is not None
+
+
+def _waits_for_one_who_wants(view: View, agent: Agent, resource: Resource) -> bool:
+    """Return whether a holder waits, without a limit, for the work of another agent that wants a part."""
+    way = follow(view, agent)
+    edges = (*way.edges, *way.cycle, *((way.edge,) if way.edge is not None else ()))
+    at = next((i for i, e in enumerate(edges) if e.resource == resource.id and e.waiter.pid == agent.pid), 0)
+    return at > 0 and not any(edge.signals or view.graph.is_limited(edge) for edge in edges[:at])
 
 
 def _is_kept(view: View, process: Process, resource: Resource, free: List[Agent]) -> bool:
@@ -289,7 +305,11 @@ def _match(view: View, process: Process, resource: Resource, holders: List[Holde
 def _has_one(view: View, agent: Agent, waker: Waker, resource: Resource) -> Text:
     """Return the text on one holder: since when it has its part, and what it waits for."""
     what = (
-        _ANOTHER if _wants(view, agent, resource) else _WHO_WANT_ONE if view.graph.needs(agent, resource.id) else _ELSE
+        _ANOTHER
+        if _wants(view, agent, resource)
+        else _WHO_WANT_ONE
+        if view.graph.needs(agent, resource.id) or _waits_for_one_who_wants(view, agent, resource)
+        else _ELSE
     )
     since = _SINCE(frame=waker.frame) if waker.frame is not None else None
     at = clauses.at(own_frame(view.graph.places.stack(agent)))

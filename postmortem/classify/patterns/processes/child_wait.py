@@ -22,7 +22,7 @@ from ...facts import clauses
 from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import ANYTHING, Answer, Match, No, Pattern
-from ...roots.roots import frame_of, kind_of
+from ...roots.roots import frame_of, kind_of, roots
 from ...roots.walk import follow
 
 PATTERN = Pattern(
@@ -52,6 +52,7 @@ _A_CHILD = Template("a child")
 _PROGRAM = Template("{name} ({pid})")
 _TIMEOUT = Template("{thread} waits for a child with a timeout")
 _CANNOT_WRITE = Template("child {pid} waits to write its output: what holds it up is whatever does not read that")
+_IS_A_SERVER = Template("child {pid} is a server, and waits for requests: it is to run until it is told to end")
 _HAS_ENDED = Template("child {pid} has ended: the wait is for another process that keeps its output open")
 
 
@@ -101,6 +102,9 @@ def _match(
     if child is not None and child.state in ("Z", "X"):
         yield No(_HAS_ENDED(pid=child.pid))
         return
+    if child is not None and _serves(view, child):
+        yield No(_IS_A_SERVER(pid=child.pid))
+        return
     who, at, name = clauses.named(thread), clauses.at(frame), _name(child, thread)
     facts = [_WAITS(thread=who, at=at, child=name)]
     working = child is None and view.evidence.trigger.kind != "core"  # the child began or ended during the window
@@ -123,6 +127,12 @@ def _match(
         because_of=ANYTHING,  # any that the child has
         cause_pid=child.pid if child else -1,
     )
+
+
+def _serves(view: View, child: Process) -> bool:
+    """Return whether a child listens for connections, and waits by design."""
+    root = next((one for one in roots(view) if one.way.start.pid == child.pid), None)
+    return bool(child.listening) and root is not None and root.state == "idle"
 
 
 def _leads_into(view: View, agent: Agent, child: Process) -> bool:

@@ -12,9 +12,11 @@ import struct
 import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
-from postmortem.capture.procfs import connections, fdinfo, filelocks, unixpeers
+import pytest
+
+from postmortem.capture.procfs import connections, fdinfo, filelocks, peers, unixpeers
 from postmortem.capture.procfs.buffered import Pidfds, fill
 from postmortem.capture.procfs.facts import descriptors
 from postmortem.capture.procfs.peers import DescriptorHolders
@@ -251,6 +253,25 @@ def test_holders_beyond_the_tree() -> None:
     early = DescriptorHolders({"pipe:[1]"}, set(), 0)
     early.look(seconds=-1)
     assert early.as_json()["not_looked_at"] > 0
+
+
+@pytest.mark.parametrize(
+    ("comm", "cmdline", "title"),
+    [
+        (b"postgres", b"postgres: ann shop [local] UPDATE waiting\0\0\0", "postgres: ann shop [local] UPDATE waiting"),
+        (b"nginx", b"nginx: worker process  ", "nginx: worker process"),
+        (b"mysql", b"mysql\0--password=hunter2\0", None),
+        (b"mysql", b"mysql: --password\0hunter2\0", None),
+        (b"python", b"/usr/bin/python -c print()", None),
+        (b"kworker", b"", None),
+    ],
+)  # fmt: skip
+def test_a_title_is_kept_and_arguments_are_not(
+    tmp_path: Path, comm: bytes, cmdline: bytes, title: Optional[str]
+) -> None:
+    """A server says in its title what it does; arguments of strangers may be secrets."""
+    (tmp_path / "cmdline").write_bytes(cmdline)
+    assert peers._title(str(tmp_path), comm) == title
 
 
 STAT = "{pid} (x) S {ppid} 1 1 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 {start} 0 0\n"

@@ -7,9 +7,10 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 import pytest
 
 from postmortem.classify.facts.view import View
-from postmortem.classify.roots.roots import Root, roots
+from postmortem.classify.roots.roots import Root, roots, waiting
 from postmortem.classify.roots.told import root_told
-from postmortem.evidence import Loop, Process, Resource, SignalHandler, Task, TaskWait, Thread, Wait
+from postmortem.evidence import Loop, Process, Resource, SignalHandler, Task, TaskWait, Thread, Wait, Waker
+from postmortem.evidence import replace as changed
 from postmortem.findings import told
 
 from ....support.diagnosed import classify
@@ -60,6 +61,7 @@ DISPATCHER = thread(
         main(Wait("socket", "poll", "l", endless=True)),
         main(Wait("file", "read", "i", endless=True)),
         main(Wait("other", "poll", endless=False), "selectors.select", "socketserver.serve_forever"),
+        main(Wait("condition", "futex", endless=True), "tkinter.__init__.mainloop"),
     ],
 )
 def test_waits_by_design(thread_: Thread) -> None:
@@ -135,6 +137,51 @@ def test_a_short_sleep_while_others_work_is_progress() -> None:
     works = thread(2, stack("queue.get"), wait=Wait("condition", "futex", endless=True), counters=counters(0.04))
     short = Wait("sleep", "clock_nanosleep", timeout_s=0.5, endless=False)
     assert state(main(short, counters=counters(switches=2)), works) == ("progressing", "sleep")
+
+
+def test_an_idle_worker_that_parks_on_a_lock() -> None:
+    """One that looks again after a time limit is at rest in its pool's own loop; without a limit it wants the lock."""
+    folder = "/venv/lib/python3.12/site-packages/gevent"
+    pool = [frame("get", 7, f"{folder}/_threading.py"), frame("run", 9, f"{folder}/threadpool.py")]
+    limited = Wait("lock", "futex", "l", endless=False)
+    asks = main(ACCEPTS), thread(2, pool, wait=limited)
+    assert waiting(View(evidence(whole(asks, lock("l", None)))), whole(asks, lock("l", None))) == []
+    wants = main(ACCEPTS), thread(2, pool, wait=changed(limited, endless=True))
+    assert len(waiting(View(evidence(whole(wants, lock("l", None)))), whole(wants, lock("l", None)))) == 1
+
+
+def test_a_callback_of_a_window_does_not_rest() -> None:
+    """What it waits for is for the program to end: the loop is below it."""
+    assert state(main(PARKS, "threading.wait", "pressed", "tkinter.__init__.mainloop"))[0] == "waiting"
+
+
+def test_a_reloader_watches_over_its_server() -> None:
+    """The library in which a thread sleeps serves on another thread, so the sleep is no retry for a result."""
+    folder = "/venv/lib/python3.12/site-packages/django"
+    naps = Wait("sleep", "clock_nanosleep", timeout_s=1.0, endless=False)
+    watch = thread(1, [frame("tick", 3, f"{folder}/utils/autoreload.py"), frame("<module>", 7)], wait=naps)
+    serves = [*DISPATCHER.python, frame("run", 5, f"{folder}/core/servers/basehttp.py")]
+    server = thread(2, serves, wait=DISPATCHER.wait)
+    assert state(watch, server) == ("idle", "sleep")
+    assert state(watch, DISPATCHER) == ("waiting", "sleep")
+
+
+def supervised(listening: Optional[int], *functions: str) -> Tuple[Process, Process]:
+    """A parent that waits for a child, whose main thread sleeps for a second at a time."""
+    waits = Wait("process", "wait4", "child", endless=True, pid=2)
+    awaited = Resource("child", "process", "child 2", wakers=(Waker("runner", "kernel", pid=2),), closed=True)
+    parent = whole([main(waits, "subprocess.wait", counters=counters())], awaited)
+    naps = Wait("sleep", "clock_nanosleep", timeout_s=1.0, endless=False)
+    child = thread(2, stack(*functions), wait=naps, is_main=True, counters=counters(switches=1))
+    return parent, whole([child], pid=2, ppid=1, listening=listening)
+
+
+def test_a_supervised_server_is_at_rest() -> None:
+    """A reloader waits for the server that it started; a child that listens nowhere has to end."""
+    server = supervised(1, "watch")
+    assert [one.state for one in roots(View(evidence(*server)))] == ["idle", "idle"]
+    assert classify(evidence(*server)).findings == ()
+    assert roots(View(evidence(*supervised(None, "watch"))))[0].state == "waiting"
 
 
 def test_a_servers_connection_between_two_requests_is_no_root() -> None:

@@ -45,3 +45,14 @@ def test_a_child_that_its_parent_knows_by_another_number() -> None:
     known = Connections({}, facts)
     assert [known.child(4711, number) for number in (7, 8, 1, 9)] == [4712, 4713, 1, 9]
     assert known.child(20, 7) == 7
+
+
+def test_a_process_beyond_the_tree_is_known_by_its_title() -> None:
+    """A session of a database says what it does; who says nothing is known by name."""
+    beyond = {
+        "ends": {"socket:[7]": [[90, 4, "rw"], [91, 5, "rw"]]},
+        "processes": {"90": {"name": "postgres", "title": "postgres: ann shop [local] idle"}, "91": {"name": "nginx"}},
+    }
+    known = Connections({"beyond": beyond}, {})
+    assert [end.program for end in known.ends_beyond("socket:[7]")] == ["postgres: ann shop [local] idle", "nginx"]
+    assert known.called(90) == "PID 90 (postgres)"

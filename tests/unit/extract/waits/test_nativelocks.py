@@ -141,6 +141,23 @@ def test_a_lock_that_an_extension_takes_of_the_interpreters_kind() -> None:
     assert (unseen.kind, unseen.owner_tid) == ("lock", None)  # the third thread may be inside as well
 
 
+def test_a_call_that_the_thread_of_a_window_is_to_make() -> None:
+    """_tkinter hands it over and waits on a condition: for the one other thread inside of it, if there is one."""
+    core = Core([1, 2, 3], {AT: bytes(48)})
+    window = "/lib/_tkinter.so"
+    waiting = [native("pthread_cond_wait", LIBC), native("Tkapp_ThreadSend", window), native("Tkapp_Call", window)]
+    runs = [*BUSY, native("_tkinter_tkapp_mainloop", window)]
+    resource = only(settled(core, {1: (AT, *SEMAPHORE)}, {1: waiting, 2: runs, 3: BUSY}))
+    assert (resource.kind, resource.owner_tid, resource.owner_basis) == ("condition", 2, "inferred")
+    assert words(resource.because) == (
+        "the thread of the library's event loop makes the call; thread 2 is the only other one inside that library",
+    )
+    for others in ({2: runs, 3: runs}, {2: BUSY, 3: BUSY}, {2: runs}):
+        assert only(settled(core, {1: (AT, *SEMAPHORE)}, {1: waiting, **others})).owner_tid is None
+    other = [native("pthread_cond_wait", LIBC), native("Tcl_WaitForEvent", window)]
+    assert only(settled(core, {1: (AT, *SEMAPHORE)}, {1: other, 2: runs, 3: BUSY})).native is True
+
+
 def test_a_semaphore_says_neither_who_holds_it_nor_what_it_is_for() -> None:
     """Of the interpreter itself, and of a library that counts with it: nobody is inferred to hold it."""
     core = Core([1, 2], {AT: bytes(32)})

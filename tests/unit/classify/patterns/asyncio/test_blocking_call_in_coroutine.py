@@ -75,6 +75,17 @@ def test_the_coroutines_own_call_comes_second() -> None:
     assert lines(evidence(process([main], loops=(KEPT,), tasks=TASKS))) == [3, 20, 5]
 
 
+def test_a_cell_of_a_notebook_blocks_its_kernels_loop_on_purpose() -> None:
+    """What it waits for is the cause: here a lock that nobody is known to hold."""
+    shell = PythonFrame("/v/site-packages/IPython/core/interactiveshell.py", 3823, "run_code")
+    wants = (frame("<module>", 4, "/tmp/ipykernel_7/12.py"), shell, *TURN)
+    lock = Resource("lock-1", "lock", "Lock l", waiters=(1,), locked=True)
+    main = thread(1, wants, wait=locked("lock-1"), counters=counters(), samples=samples((90, wants)))
+    known = evidence(process([main], loops=(KEPT,), tasks=TASKS, resources=(lock,)), window=1.0)
+    assert "blocking-call-in-coroutine" not in found(known)
+    assert found(known)["orphaned-lock"]
+
+
 def test_a_computation_is_only_believed_with_the_loops_turn() -> None:
     """All samples may show one function of many short callbacks; when the turn is known, it is likely."""
     busy = samples((90, STEP))

@@ -6,6 +6,8 @@ from typing import Optional
 
 import pytest
 
+from postmortem.classify.facts.view import View
+from postmortem.classify.roots.roots import roots
 from postmortem.evidence import Calling, End, Evidence, Resource, Wait
 from postmortem.evidence import replace as changed
 
@@ -18,7 +20,8 @@ def client(title: Optional[str]) -> Evidence:
     """Return a program that waits for a socket whose other end is a process with this title."""
     ends = (End(7, 6, "rw"), End(713, 9, "rw", in_tree=False, program=title))
     socket = Resource("socket-1", "socket", "socket 127.0.0.1:40412 → 127.0.0.1:5432 (descriptor 6)", ends=ends)
-    return evidence(process([thread(7, stack("balance", "book"), wait=ASKS)], resources=(socket,), pid=7))
+    main = thread(7, stack("balance", "book"), wait=ASKS, is_main=True)
+    return evidence(process([main], resources=(socket,), pid=7))
 
 
 @pytest.mark.parametrize(
@@ -35,6 +38,21 @@ def client(title: Optional[str]) -> Evidence:
 def test_a_session_says_that_it_waits(title: Optional[str], said: Optional[str]) -> None:
     """Only a session whose title ends in "waiting" waits for a lock."""
     assert found(client(title)).get("database-lock-wait") == said
+
+
+@pytest.mark.parametrize(
+    ("title", "said"),
+    [
+        ("postgres: fees ledger 127.0.0.1(40412) idle", None),
+        ("postgres: fees ledger 127.0.0.1(40412) SELECT", "likely"),
+        ("postgres: fees ledger 127.0.0.1(40412) idle in transaction", "likely"),
+    ],
+)
+def test_a_client_of_an_idle_session_waits_for_notifications(title: str, said: Optional[str]) -> None:
+    """Where no statement runs, no answer is due: LISTEN rests by design, and the root says so."""
+    known = client(title)
+    assert found(known).get("network-wait") == said
+    assert (roots(View(known))[0].state == "idle") == (said is None)
 
 
 @pytest.mark.parametrize(

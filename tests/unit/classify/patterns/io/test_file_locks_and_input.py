@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
-from postmortem.evidence import Calling, End, Evidence, Loop, Process, Resource, Task, TaskWait, Trigger, Wait, Waker
+from postmortem.evidence import (
+    Calling,
+    End,
+    Evidence,
+    Loop,
+    Process,
+    PythonFrame,
+    Resource,
+    Task,
+    TaskWait,
+    Trigger,
+    Wait,
+    Waker,
+)
+from postmortem.evidence import replace as changed
 from postmortem.evidence.vocabulary import EndMode
 
 from .....support.diagnosed import classify
@@ -91,6 +105,16 @@ def test_a_lock_that_no_table_shows() -> None:
     waiting = thread(PARENT, stack("take"), wait=Wait("file", "flock", endless=True, fd=3), is_main=True)
     diagnosis = classify(evidence(of(PARENT, (waiting,), ())))
     assert "file-lock-wait" in [a.pattern for a in diagnosis.abstained]
+
+
+def test_a_cell_that_asks_its_front_end() -> None:
+    """A kernel polls for the answer of input(); with a deadline it hangs there, else a person may be typing."""
+    kernel = "/v/site-packages/ipykernel/kernelbase.py"
+    frames = (PythonFrame(kernel, 1552, "_input_request"), PythonFrame(kernel, 1515, "raw_input"), frame("<module>", 3))
+    asks = thread(1, frames, wait=Wait("other", "poll", endless=False, timeout_s=0.01), counters=counters(switches=97))
+    known = evidence(of(PARENT, (asks,), ()))
+    assert found(known)["stdin-wait"] == "likely"
+    assert found(changed(known, trigger=Trigger("pid")))["stdin-wait"] == "possible"
 
 
 def stdin(resource: Resource, source: str = "text = read()", **more: Any) -> Evidence:

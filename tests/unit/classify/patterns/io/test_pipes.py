@@ -44,6 +44,17 @@ def test_the_reader_of_a_full_pipe_waits_for_the_writer() -> None:
     assert "child-wait" not in [f.pattern for f in diagnosis.findings]
 
 
+def test_a_request_that_waits_for_the_writer() -> None:
+    """A server's main thread waits for none of its requests, whose clients do."""
+    awaited = child(CHILD)
+    request = stack("subprocess.wait", "export", "socketserver.process_request_thread")
+    waits_ = Wait("process", "wait4", resource=awaited.id, endless=True)
+    main = thread(1, stack("serve"), wait=Wait("socket", "accept", endless=True), counters=counters())
+    other = thread(2, request, wait=waits_, counters=counters())
+    diagnosis = classify(evidence(of(PARENT, (main, other), (awaited,)), writer()))
+    assert (diagnosis.verdict, diagnosis.findings[0].culprits[0].function) == ("pipe-deadlock", "export")
+
+
 def test_a_terminal_that_its_emulator_does_not_read() -> None:
     """Likely: others might have its other end. What the parent has not got may be a question, too, but it is not read."""
     full = Resource(
@@ -171,6 +182,15 @@ def test_a_reader_that_keeps_its_pipe_open_itself() -> None:
     assert found(evidence(reader(PARENT, own, signal_handlers=(SignalHandler(15),))))["pipe-never-closed"] == "possible"
     other = thread(2, stack("serve"), wait=Wait("socket", "accept", endless=True), counters=counters())
     assert found(evidence(reader(PARENT, own, other)))["pipe-never-closed"] == "possible"
+
+
+def test_a_wake_up_pipe_of_a_library() -> None:
+    """A native thread reads it, and only its own process writes: whatever holds the program up, that does not."""
+    end = pipe(OUTPUT, PARENT, ((PARENT, 5, "r"), (PARENT, 6, "w")))
+    helper = waits(end, "pselect6", 2, is_main=False)
+    main = thread(1, stack("mainloop"), wait=Wait("condition", "futex", endless=True), counters=counters())
+    known = evidence(of(PARENT, (main, helper), (end,), signal_handlers=()))
+    assert "pipe-never-closed" not in found(known)
 
 
 def test_one_side_of_a_pair_of_sockets_that_its_reader_has_inherited() -> None:
@@ -309,6 +329,22 @@ def test_peers_that_all_read_first() -> None:
     assert "which side sends first" in told[0].remedy
     handled = talks(OTHER, "pipe:[9]", ((CHILD, 7, "w"),), signal_handlers=(SignalHandler(14),), catches=(14,))
     assert "likely" not in found(evidence(parent, one, handled)).values()
+
+
+def test_receivers_of_processes_whose_main_thread_hangs() -> None:
+    """A library's threads receive on both sides; one side's main thread, which sends, waits for an event of its own."""
+
+    def side(pid: int, key: str, other: int, *mains: Thread) -> Process:
+        end = pipe(key, pid, ((pid, 3, "r"), (other, 4, "w")))
+        event = Resource("e", "event", "Event done")
+        receives = waits(end, "read", pid + 1, "execnet.read", "execnet.receive", is_main=False)
+        return of(pid, (*mains, receives), (end, event), signal_handlers=())
+
+    parks = Wait("event", "futex", "e", endless=True)
+    mains = [thread(pid, stack("threading.wait", "test"), wait=parks, is_main=True) for pid in (CHILD, OTHER)]
+    known = evidence(side(CHILD, OUTPUT, OTHER, mains[0]), side(OTHER, FULL, CHILD, mains[1]))
+    assert "pipe-deadlock" not in found(known)
+    assert "missed-wakeup" in found(known)
 
 
 def test_who_waits_for_one_of_those_that_all_read_first() -> None:
