@@ -183,8 +183,11 @@ def _mutex(memory: Memory, call: FutexCall, threads: Threads, named: Optional[st
     owner = mutex.lock & TID_MASK if mutex.owned_word else mutex.owner
     if not mutex.is_awaited(call) or owner >= MAX_TID:
         return None
-    shared = bool(mutex.kind & _SHARED) and not mutex.kind & _ROBUST
     died = mutex.owned_word and bool(mutex.lock & OWNER_DIED)
+    # A robust mutex always says that it is shared. The kernel marks it when its owner ends: unmarked, an owner that is no
+    # thread of this process is one of another process.
+    elsewhere = bool(owner) and not died and threads.named(owner) is None
+    shared = bool(mutex.kind & _SHARED) and (elsewhere or not mutex.kind & _ROBUST)
     found = owned("mutex", call.word, owner, threads, shared, died)
     return found._replace(recursion=mutex.depth if mutex.recursive and mutex.depth else None)
 

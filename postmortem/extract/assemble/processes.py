@@ -18,7 +18,7 @@ from ...memory import ElfCore
 from ...native import Unwinding, may_share
 from ..cross_process.ended import with_ended
 from ..cross_process.forks import Trace, with_kinship
-from ..cross_process.sharing import with_sharers
+from ..cross_process.sharing import with_shared_owners, with_sharers
 from ..cross_process.workers import with_workers
 from ..process.coreless import read_without_core
 from ..recorded import documents
@@ -82,6 +82,7 @@ def read_processes(
     finally:
         readings.close()
     processes = with_kinship([readings.processes[pid] for pid in raws], readings.traces, cores.open)
+    processes = with_shared_owners(processes, readings.traces)
     maps = {pid: raw.process.get("maps") for pid, raw in raws.items()}
     processes = with_sharers(
         processes, readings.traces, maps, documents.read(cores.folder, _SHARERS, documents.SHARERS)

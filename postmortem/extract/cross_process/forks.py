@@ -86,6 +86,7 @@ class Trace(NamedTuple):
     pointers: Mapping[int, int] = {}  # thread pointer → tid, native threads included
     things: Mapping[str, int] = {}  # resource id → address of the object
     children: Mapping[int, Optional[str]] = {}  # PID → name of children that it records as running
+    shared_owners: Mapping[str, int] = {}  # TIDs that native locks in shared memory record, by resource id
     unsettled: bool = False  # a thread may have taken a semaphore that it has not counted yet
 
 
@@ -147,6 +148,8 @@ def _left_behind(
     """Return idents of Python threads that existed at the fork and are not in the child, and tids of native ones."""
     others = [ident for ident in theirs.idents if ident not in mine.idents] if theirs is not None else []
     recorded = [lock.owner_ident for lock in mine.locks.values() if lock.owner_ident not in (None, *mine.idents)]
+    if theirs is not None:
+        recorded += [mine.locks[r.id].owner_ident for r in process.resources if _is_anothers(r, mine, theirs)]
     wanted = list(dict.fromkeys([*recorded, *others]))[:_MOST_THREADS] if theirs is not None else []
     named = set(theirs.idents.values()) if theirs is not None else set()
     native = {
@@ -189,6 +192,20 @@ def _waits_natively(process: Process, thread: Thread) -> bool:
         return False
     wanted = next((r for r in process.resources if r.id == wait.resource), None)
     return wanted is None or (wanted.owner_tid is None and wanted.id.startswith("native-"))
+
+
+def _is_anothers(resource: Resource, mine: Trace, theirs: Trace) -> bool:
+    """Return whether a lock records a thread of the parent whose ident another thread of the child has now.
+
+    The C library gives the memory of a thread that was not forked, and so its ident, to the next thread. No function of
+    that thread accounts for the record, and the parent's lock at the same address records the same ident.
+    """
+    place = mine.locks.get(resource.id)
+    if place is None or place.owner_ident is None or resource.owner_basis != "inferred":
+        return False
+    return place.owner_ident in theirs.idents and any(
+        (other.address, other.owner_ident) == (place.address, place.owner_ident) for other in theirs.locks.values()
+    )
 
 
 def was_thread(memory: Memory, ident: int) -> bool:
@@ -257,6 +274,8 @@ class _Fork(NamedTuple):
     def completed(self, resource: Resource) -> Resource:
         """Return a lock with its conclusion if no thread of the child can have taken it."""
         place = self.mine.locks.get(resource.id)
+        if _is_anothers(resource, self.mine, self.theirs):
+            resource = changed(resource, owner_tid=None, owner_basis=None)
         if place is None or not _nobody_has(resource):
             return resource
         if self.parent is None and place.recorded and place.owner_ident not in self.left_behind:

@@ -12,7 +12,7 @@ A multiprocessing lock is taken and released by the same process, which counts t
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...evidence import Fact, Process, PythonFrame, Resource, Waker, fact
 from ...evidence import replace as changed
@@ -72,6 +72,29 @@ def with_sharers(
     machine = _Machine.of(noted)
     known = {key: _sharers(key, processes, traces, keys, machine) for key in wanted}
     return [_with_holders(p, known) for p in processes]
+
+
+def with_shared_owners(processes: Sequence[Process], traces: Mapping[int, Trace]) -> List[Process]:
+    """Return the processes with the holders of native locks in shared memory that are threads of another of them."""
+    process_of = {thread.tid: process.pid for process in processes for thread in process.threads}
+    return [
+        _with_shared_owners(p, traces[p.pid].shared_owners, process_of) if p.pid in traces else p for p in processes
+    ]
+
+
+def _with_shared_owners(process: Process, owners: Mapping[str, int], process_of: Mapping[int, int]) -> Process:
+    if not owners:
+        return process
+    return changed(process, resources=tuple(_owned(r, owners.get(r.id), process_of) for r in process.resources))
+
+
+def _owned(resource: Resource, tid: Optional[int], process_of: Mapping[int, int]) -> Resource:
+    """Return a lock with its holder if that is a thread of a known process."""
+    pid = process_of.get(tid) if tid is not None else None
+    if pid is None:
+        return resource
+    because = (*resource.because, fact("shared-lock-records", owner=tid, pid=pid))
+    return changed(resource, owner_tid=tid, owner_pid=pid, owner_basis="recorded", locked=True, because=because)
 
 
 def _sharers(

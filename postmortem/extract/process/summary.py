@@ -209,9 +209,12 @@ def _trace(reading: Reading, native_locks: NativeLocks) -> Trace:
     states = side.locks.states() if side is not None else {}
     places = {ident: LockPlace(state.address, state.owner_ident) for ident, state in states.items()}
     places.update({ident: LockPlace(at, None, tid) for ident, (at, tid) in native_locks.places().items()})
+    shared_owners = native_locks.owners_elsewhere()
     if side is None:
-        return trace_of(reading.context, places, None, None)
-    return trace_of(reading.context, {**places, **side.buffers.places()}, side.shared.semaphores, side.semaphores)
+        return trace_of(reading.context, places, None, None)._replace(shared_owners=shared_owners)
+    places.update(side.buffers.places())
+    known = trace_of(reading.context, places, side.shared.semaphores, side.semaphores)
+    return known._replace(shared_owners=shared_owners)
 
 
 def _info(python: Python) -> PythonInfo:

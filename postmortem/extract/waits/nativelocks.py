@@ -155,6 +155,19 @@ class NativeLocks:
             if known.found.owner is not None and not known.found.shared
         }
 
+    def owners_elsewhere(self) -> Dict[str, int]:
+        """Return the TIDs that locks in shared memory record and no thread of this process has, by resource id.
+
+        Empty if threads record TIDs of another PID namespace.
+        """
+        if any(own != tid for own, tid in self._threads.own.items()):
+            return {}
+        return {
+            known.ident: known.found.owner
+            for known in self._known.values()
+            if known.found.shared and known.found.owner is not None and known.found.owner not in self._threads.tids
+        }
+
     def joined(self, tid: int) -> Optional[int]:
         """Return the thread that a thread joins in C; None if unknown."""
         return self._joins.get(tid)

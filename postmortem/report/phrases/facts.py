@@ -101,6 +101,9 @@ WORDS: Dict[FactCode, Template] = {
         "as far as the source shows, none of their functions has acquired it by an explicit call"
     ),
     "mutex-owner-gone": Template("the mutex records thread {owner} as its owner, and the process has no such thread"),
+    "shared-lock-records": Template(
+        "the lock lies in memory that processes share, and records thread {owner} of process {pid} as its holder"
+    ),
     "alone-inside": Template(
         "it records no owner; thread {owner} is the only other thread inside the function that waits for it"
     ),

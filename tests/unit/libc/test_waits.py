@@ -86,6 +86,9 @@ def test_mutexes_whose_word_is_their_owner() -> None:
     assert robust is not None and (robust.owner, robust.gone, robust.shared) == (OWNER, False, False)
     died = found(mutex(lock=0xC0000000 | OWNER, count=1, kind=144, links=AT), SHARED_WAIT, 0xC0000000 | OWNER)
     assert died is not None and died.gone is True
+    # not marked: its owner runs, so that it is a thread of another process
+    elsewhere = found(mutex(lock=0x80000009, count=1, kind=144, owner=9, links=AT), SHARED_WAIT, 0x80000009)
+    assert elsewhere is not None and (elsewhere.owner, elsewhere.gone, elsewhere.shared) == (9, None, True)
 
 
 @pytest.mark.parametrize(

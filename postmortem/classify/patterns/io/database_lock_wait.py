@@ -16,9 +16,10 @@ the middle of a transaction, and set lock_timeout, statement_timeout and idle_in
 
 from __future__ import annotations
 
+import re
 from typing import Dict, Iterator, List, Optional, Tuple
 
-from ....evidence import Process, PythonFrame, Resource, Thread
+from ....evidence import NativeFrame, Process, PythonFrame, Resource, Thread
 from ....findings import Template
 from ....findings.found import Said
 from ....waitgraph import Agent
@@ -48,6 +49,8 @@ PATTERN = Pattern(
 )
 
 _SHOWN = 6
+#: Functions of embedded databases that wait for the lock of writers (LMDB 0.9's mdb.c).
+_WRITERS = re.compile(r"mdb_txn_(begin|renew0?)$")
 #: Least part of the window for which a call lasts that only waits.
 _WHOLE = 0.9
 
@@ -55,6 +58,12 @@ _SUMMARY = Template("{agent} waits{at} for {session}, which waits for a lock{hol
 _HOLDERS = Template("; {count:n other session} of the database {count:v is|are} idle in a transaction")
 _SESSION_OF = Template("the session of {user} in database {database} ({doing})")
 _TITLE = Template("the server's process {pid} says: {title}")
+_WRITES = Template("{thread} waits{at} in {function} of {library} for the lock of the database{holder}")
+_HELD_BY = Template(", held by {holder}{at}")
+_NATIVE_REMEDY = Template(
+    "Keep write transactions short, and wait for nothing else inside of one: collect what is to be written first, or commit and "
+    "begin again. One environment has one writer at a time, in all threads and processes together."
+)
 _IDLE = Template("session {pid} of {user} is idle in a transaction{client}")
 _OURS = Template(", opened by {process}")
 _RETRIES = Template(
@@ -77,6 +86,9 @@ def match(view: View) -> Iterator[Answer]:
     for process in view.pythons:
         yield from _served(view, process, known)
         for thread in process.threads:
+            wanted = _writers_lock(view, process, thread)
+            if wanted is not None:
+                yield _native(view, process, thread, *wanted)
             if _retries(thread):
                 lasts = _lasts(view, thread)
                 yield (
@@ -160,6 +172,42 @@ def _lasts(view: View, thread: Thread) -> Optional[bool]:
     if view.window is None or thread.calling is None:
         return None
     return (thread.calling.lasts_s or 0.0) >= _WHOLE * view.window
+
+
+def _writers_lock(view: View, process: Process, thread: Thread) -> Optional[Tuple[Resource, NativeFrame]]:
+    """Return the lock of a database's writers that a thread waits for, and the library's function that wants it."""
+    resource = view.graph.places.resource(process.pid, thread.wait.resource) if thread.wait is not None else None
+    if resource is None or resource.kind not in ("mutex", "semaphore"):
+        return None
+    frame = next((f for f in thread.native if f.function is not None and _WRITERS.match(f.function)), None)
+    return (resource, frame) if frame is not None else None
+
+
+def _native(view: View, process: Process, thread: Thread, lock: Resource, inside: NativeFrame) -> Match:
+    """Return the match of a thread that waits to begin a write transaction of an embedded database."""
+    frame = own_frame(thread.python)
+    owner = view.by_pid.get(lock.owner_pid or process.pid)
+    holder = view.thread(owner, lock.owner_tid) if owner is not None else None
+    held = own_frame(holder.python) if holder is not None else None
+    stuck = view.graph.stuck(Agent(process.pid, thread.tid)) == "proven"
+    culprits = [view.culprit(process, frame, thread)] if frame is not None else []
+    if owner is not None and held is not None:
+        culprits.append(view.culprit(owner, held, holder))
+    told = _HELD_BY(holder=clauses.named(holder), at=clauses.at(held)) if holder is not None else None
+    return Match(
+        confidence="proven" if stuck and not lock.owner_gone else "likely",
+        summary=_WRITES(
+            thread=clauses.named(thread),
+            at=clauses.at(frame),
+            function=inside.function,
+            library=(inside.module or "a library").rsplit("/", 1)[-1],
+            holder=told,
+        ),
+        remedy=_NATIVE_REMEDY(),
+        evidence=lock.because,
+        culprits=tuple(culprits),
+        pid=process.pid,
+    )
 
 
 def _embedded(view: View, process: Process, thread: Thread, lasts: Optional[bool]) -> Match:

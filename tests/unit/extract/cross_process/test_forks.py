@@ -67,6 +67,27 @@ def test_a_recorded_holder_was_not_forked(tmp_path: Path) -> None:
     ]
 
 
+def test_an_ident_that_was_given_to_a_later_thread(tmp_path: Path) -> None:
+    """The lock records the parent's thread; another one of the child has its ident now, and no function that took the lock."""
+    path = child_core(tmp_path)
+    holder = Thread(11, "warm-up", holds=(HeldLock("lock-9", PythonFrame("/app/p.py", 7, "f"), 0, "recorded"),))
+    parent = Process(1, threads=(Thread(10, is_main=True), holder))
+    lock = Resource("lock-1", "rlock", "RLock x", 21, "inferred", (20,), True)
+    mine = Process(2, 1, threads=(Thread(20, is_main=True), Thread(21, "heartbeat")), resources=(lock,))
+    traces = {
+        1: Trace(b"same", {FORKER: 10, OTHER: 11}, {"lock-9": LockPlace(LOCK, OTHER)}),
+        2: Trace(b"same", {FORKER: 20, OTHER: 21}, {"lock-1": LockPlace(LOCK, OTHER)}),
+    }
+    found = with_kinship([parent, mine], traces, lambda _pid: ElfCore(path))[1].resources[0]
+    assert (found.owner_tid, found.owner_gone, [(w.role, w.tid) for w in found.wakers]) == (
+        None,
+        True,
+        [(BEFORE_FORK, 11)],
+    )
+    free = {**traces, 1: traces[1]._replace(locks={})}
+    assert with_kinship([parent, mine], free, lambda _pid: ElfCore(path))[1].resources[0].owner_tid == 21
+
+
 def test_threads_that_stayed_in_the_parent(tmp_path: Path) -> None:
     """Those whose control blocks the child has, native ones too; and what they await the original of."""
     native, path = BLOCKS + 0x180, child_core(tmp_path, threads=(FORKER, OTHER, BLOCKS + 0x180))

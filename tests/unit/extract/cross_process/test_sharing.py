@@ -6,10 +6,10 @@ from typing import Any, Dict, Optional
 
 import pytest
 
-from postmortem.evidence import Process, PythonFrame, Resource
+from postmortem.evidence import Process, PythonFrame, Resource, Thread
 from postmortem.extract.cross_process.forks import Trace
 from postmortem.extract.cross_process.semaphores import KIND, Claim, semaphore_files
-from postmortem.extract.cross_process.sharing import with_sharers
+from postmortem.extract.cross_process.sharing import with_shared_owners, with_sharers
 from postmortem.extract.ownership.ownership import Ownership
 from postmortem.memory import MappedFile
 
@@ -150,3 +150,12 @@ def test_where_semaphores_are_mapped() -> None:
     files = [MappedFile(0x5000, 0x6000, 0, "/dev/shm/sem.abc"), MappedFile(0x7000, 0x8000, 0, "/lib/x.so")]
     assert semaphore_files(None, files) == {0x5000: "shared-semaphore:/dev/shm/sem.abc"}
     assert semaphore_files([], files) == {}
+
+
+def test_a_native_lock_in_shared_memory_records_another_process() -> None:
+    """Its holder is the thread that has this TID in any process that was captured; otherwise nothing is said."""
+    lock = Resource("native-mutex-1", "mutex", "a mutex", waiters=(1,))
+    mine, other = Process(1, threads=(Thread(1),), resources=(lock,)), Process(2, 1, threads=(Thread(2), Thread(7)))
+    for tid, expected in ((7, (7, 2, True)), (9, (None, None, None))):
+        found = with_shared_owners([mine, other], {1: Trace(shared_owners={"native-mutex-1": tid})})[0].resources[0]
+        assert (found.owner_tid, found.owner_pid, found.locked) == expected

@@ -8,10 +8,10 @@ import pytest
 
 from postmortem.classify.facts.view import View
 from postmortem.classify.roots.roots import roots
-from postmortem.evidence import Calling, End, Evidence, Resource, Wait
+from postmortem.evidence import Calling, End, Evidence, NativeFrame, Resource, Wait
 from postmortem.evidence import replace as changed
 
-from .....support.make import evidence, found, lines, process, stack, thread
+from .....support.make import evidence, found, frame, lines, process, stack, thread
 
 ASKS = Wait("socket", "poll", "socket-1", endless=True, fd=6, detail="socket", verb="call")
 
@@ -87,3 +87,18 @@ def test_a_writer_that_gets_its_turn(lasts: Optional[float], window: Optional[fl
     )
     known = changed(evidence(process([thread(1, stack("write"), wait=wait, calling=calling)])), window_s=window)
     assert found(known).get("database-lock-wait") == said
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_writer_of_an_embedded_database_waits_for_another(held: bool) -> None:
+    """LMDB has one writer at a time, in all processes: its own line is named, and the holder's where that is known."""
+    lock = Resource("m", "mutex", "a mutex wanted in mdb_txn_renew0", locked=True, waiters=(1,))
+    if held:
+        lock = changed(lock, owner_tid=2, owner_pid=2, owner_basis="recorded")
+    frames = (NativeFrame("mdb_txn_renew0", "/site/lmdb/cpython.so", 0x10), frame("checkpoint", 63))
+    asks = thread(1, frames, wait=Wait("mutex", "futex", "m", endless=True), is_main=True)
+    reads = thread(2, [frame("store", 34)], wait=Wait("pipe", "read", "p", endless=True), is_main=True)
+    pipe = Resource("p", "pipe", "pipe", ends=(End(1, 4, "w"), End(2, 3, "r")))
+    known = evidence(process([asks], resources=(lock,)), process([reads], resources=(pipe,), pid=2, ppid=1))
+    assert found(known)["database-lock-wait"] in ("likely", "proven")
+    assert lines(known) == ([63, 34] if held else [63])
