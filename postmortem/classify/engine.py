@@ -120,6 +120,8 @@ def _is_told(view: View, verdict: Verdict, matches: List[Tuple[Pattern, Match]])
     and names none.
     """
     root = verdict.root
+    if root.kind == "cycle" and verdict.match.confidence == "likely":
+        matches = [(pattern, match) for pattern, match in matches if match.confidence != "possible"]
     if any(p.id == verdict.pattern and not m.culprits and m.pid == root.agent.pid for p, m in matches):
         return True
     agents = [root.agent, *(edge.waiter for edge in root.way.cycle)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
-from ...evidence import Fact, Process, PythonFrame
+from ...evidence import Fact, Process, PythonFrame, Thread
 from ...findings import Confidence, Culprit, Slot, Template
 from ...findings.found import Said
 from ...findings.told import RootKind
@@ -18,7 +18,7 @@ from ..facts import clauses, knowledge
 from ..facts.view import View
 from ..pattern import Match
 from .roots import Root, blocked_loop, frame_of, waiting
-from .walk import only_able
+from .walk import Way, only_able
 from .works import nobody_works
 
 _MOST = 3
@@ -95,6 +95,8 @@ def _end(view: View, root: Root) -> object:
 
 def pattern_of(view: View, root: Root) -> Optional[str]:
     """Return the id of the pattern that the kind of a root belongs to; None if there is none."""
+    if _joins_in_loop(view, root.way):
+        return "loop-self-wait"
     if root.kind == "cycle":
         return _of_cycle(root.way.cycle)
     if blocked_loop(view, root.way) is not None:
@@ -113,7 +115,30 @@ def pattern_of(view: View, root: Root) -> Optional[str]:
         return "future-never-resolved" if root.agent.task is not None else "network-wait" if polls else None
     if root.kind == "pipe" and root.way.edge is not None and root.way.edge.verb == "writes to":
         return "pipe-deadlock"
+    if root.kind == "sleep" and thread is not None and _asks_for_lock(thread):
+        return "orphaned-lock"
     return _PATTERNS.get(root.kind)
+
+
+#: Functions of other frameworks' event loops, above all that they call: (path suffix, function).
+_LOOPS = (("twisted/internet/base.py", "mainLoop"), ("paho/mqtt/client.py", "loop_forever"))
+#: Names of functions that ask for a lock again and again, with sleeps between.
+_ASKS = ("acquire", "lock", "__enter__")
+
+
+def _joins_in_loop(view: View, way: Way) -> bool:
+    """Return whether the thread of an event loop joins, inside a callback of it, a thread that waits for that loop."""
+    wanted = way.edge.wakers if way.edge is not None else ()
+    joins = [edge for edge in way.cycle if edge.kind == "thread"]
+    joins += [edge for edge in way.edges if edge.kind == "thread" and edge.waiter in wanted]
+    threads = [view.graph.places.thread(edge.waiter) for edge in joins]
+    return any(thread is not None and any(knowledge.in_table(f, _LOOPS) for f in thread.python) for thread in threads)
+
+
+def _asks_for_lock(thread: Thread) -> bool:
+    """Return whether a thread sleeps between two attempts of a library to get a lock, such as one kept by a server."""
+    inside = thread.python[0] if thread.python else None
+    return inside is not None and knowledge.is_library(inside) and inside.function in _ASKS
 
 
 def _of_lock(view: View, root: Root) -> Optional[str]:

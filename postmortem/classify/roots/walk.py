@@ -112,12 +112,23 @@ def _owing(view: View, edge: Edge) -> Optional[Agent]:
     wakers = wakers or _listening(view, edge)
     if edge.kind in ("future", "pool-result"):
         wakers = [agent for agent in wakers if not _serves(view, agent)]  # an idle worker works on no result
+        wakers = wakers or _workers(view, edge)
     wakers.sort(key=lambda agent: (agent.is_process, view.graph.stuck(agent) is None, _goes_on(view, agent)))
     for waker in wakers:
         inside = waker if not waker.is_process else _inside(view, edge, waker)
         if inside is not None:
             return inside
     return None
+
+
+def _workers(view: View, edge: Edge) -> List[Agent]:
+    """Return the worker processes of the pool that is to provide a result, those at work first; the idle ones work on none."""
+    place = view.graph.places.by_pid.get(edge.waiter.pid)
+    tids = {agent.tid for agent in edge.wakers if agent.pid == edge.waiter.pid}
+    pools = place.process.pools if place is not None else ()
+    pids = [pid for pool in pools if tids & set(pool.threads) for pid in pool.processes if pid not in pool.idle]
+    workers = [view.by_pid[pid] for pid in pids if pid in view.by_pid]
+    return [Agent(one.pid) for one in sorted(workers, key=lambda one: not _at_work(view, one))][:_MOST]
 
 
 def _port(address: Optional[str]) -> Optional[str]:

@@ -46,6 +46,8 @@ PATTERN = Pattern(
 STAYS, MAY_STAY = 40, 8
 #: Least number of turns at the moment of capture; fewer are not deep.
 DEEP = 12
+#: Least share of a core, used or waited for, of a recursion that waits in between.
+WORKS = 0.6
 #: One sample in this number may be shallower.
 NEARLY = 20
 
@@ -71,12 +73,16 @@ def match(view: View) -> Iterator[Answer]:
     for process in view.pythons:
         for thread in process.threads:
             turn = _turn(thread)
-            if turn is None or turn.times < DEEP or thread.wait is not None:
+            if turn is None or turn.times < DEEP:
+                continue
+            deep = turn.times >= STAYS
+            moves = view.moves(thread)  # it may wait for a moment at each level, as for a peer
+            if thread.wait is not None and not (deep and moves):
                 continue
             computes = view.computes(thread)
-            if computes is None and turn.times >= STAYS and thread.gil == "holds":
+            if computes is None and deep and thread.gil == "holds":
                 yield _match(view, process, thread, turn, None)
-            if not computes:
+            if not computes and not (deep and thread.samples and (moves or (view.wanted_share(thread) or 0) >= WORKS)):
                 continue
             if _stands(thread, turn):
                 yield No(_WORKS_INSIDE(thread=clauses.named(thread), function=turn.frames[0].function))

@@ -147,13 +147,28 @@ def _stable(view: View, thread: Thread) -> Tuple[Optional[PythonFrame], float]:
 
 
 def _lines(view: View, thread: Thread, stable: PythonFrame) -> List[PythonFrame]:
-    """Return the lines at which that function was seen, most frequent first."""
+    """Return the lines at which that function was seen, most frequent first; of a library, the program's call before them."""
     seen: Counter[PythonFrame] = Counter()
     for count, frames in view.samples(thread):
         frame = next((f for f in frames if (f.file, f.function) == (stable.file, stable.function)), None)
         if frame is not None:
             seen[frame] += count
-    return [frame for frame, _count in seen.most_common(4)] or [stable]
+    lines = [frame for frame, _count in seen.most_common(4)] or [stable]
+    called = _called_from(view, thread, stable) if knowledge.is_library(stable) else None
+    return [called, *lines] if called is not None else lines
+
+
+def _called_from(view: View, thread: Thread, stable: PythonFrame) -> Optional[PythonFrame]:
+    """Return the program's line that led to a function most often; None if there is none."""
+    seen: Counter[PythonFrame] = Counter()
+    for count, frames in view.samples(thread):
+        at = next(
+            (i for i, f in enumerate(frames) if (f.file, f.function) == (stable.file, stable.function)), len(frames)
+        )
+        own = next((f for f in frames[at:] if not knowledge.is_library(f) and not knowledge.is_stdlib(f)), None)
+        if own is not None:
+            seen[own] += count
+    return next((frame for frame, _count in seen.most_common(1)), None)
 
 
 def _from_core(view: View, process: Process) -> Iterator[Answer]:

@@ -98,7 +98,9 @@ def _answer(view: View, process: Process, queue: LockQueue) -> Answer:
     wanted_by = _WANTED(lock=queue.lock.description, count=len(queue.waiters))
     if len(stuck) > len(queue.waiters) // 2 and not queue.moved:
         return No(_STANDS_STILL(wanted=wanted_by))
-    holder_moves = queue.holder is not None and (view.moves(queue.holder) or (view.cpu_share(queue.holder) or 0) > 0.05)
+    holder_moves = queue.holder is not None and (
+        queue.handed or view.moves(queue.holder) or (view.cpu_share(queue.holder) or 0) > 0.05
+    )
     if not queue.moved or (queue.moved < MIN_MOVED * len(queue.waiters) and not holder_moves):
         return No(_GIVEN_TO_NONE(wanted=wanted_by, rests=None if holder_moves else _RESTS()))
     if queue.average < MIN_AVERAGE:

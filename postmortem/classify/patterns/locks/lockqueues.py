@@ -19,6 +19,7 @@ class LockQueue(NamedTuple):
     held: Optional[HeldLock]
     average: float  # average number of waiters over the window
     moved: int  # number of waiters that were elsewhere at times, so had got the lock
+    handed: bool = False  # the holder was seen to wait for it earlier in the window
 
     @property
     def under(self) -> Optional[PythonFrame]:
@@ -74,7 +75,9 @@ def queue_of(
     holders = (view.thread(one, lock.owner_tid) for one in crowd or (process,))
     holder = next((one for one in holders if one is not None), None)
     held = next((h for h in holder.holds if h.resource == lock.id), None) if holder is not None else None
-    return LockQueue(lock, waiters, holder, held, average, moved)
+    waited = [own_frame(frames) for _n, frames in view.samples(holder)] if holder is not None else []
+    handed = any(frame is not None and _key(frame) in places for frame in waited)
+    return LockQueue(lock, waiters, holder, held, average, moved + handed, handed)
 
 
 def _key(frame: PythonFrame) -> Tuple[str, Optional[int], str]:

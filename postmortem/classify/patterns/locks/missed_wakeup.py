@@ -22,7 +22,7 @@ from ....evidence import Process, PythonFrame
 from ....findings import Template, Text
 from ....waitgraph import Edge, WaitGraph
 from ...facts import clauses
-from ...facts.knowledge import own_frame
+from ...facts.knowledge import COLLECTS, in_table, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from ...roots.walk import follow
@@ -146,7 +146,9 @@ def _match(view: View, process: Process, busy: List[Edge], waits: List[Edge]) ->
 def _wants_a_value(view: View, process: Process, edge: Edge) -> bool:
     """Return whether the main thread waits for an item or a result, as no program does that is to be kept alive only."""
     main = view.main(process)
-    return main is not None and edge.waiter.tid == main.tid and edge.kind in ("queue", "future")
+    if main is None or edge.waiter.tid != main.tid:
+        return False
+    return edge.kind in ("queue", "future") or any(in_table(frame, COLLECTS) for frame in main.python)
 
 
 def _joins_queue(graph: WaitGraph, edge: Edge) -> bool:

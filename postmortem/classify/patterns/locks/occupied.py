@@ -62,7 +62,10 @@ def crowded(view: View, process: Process) -> Iterator[Match]:
         outer = next((frame for frame in reversed(thread.python) if not is_stdlib(frame)), None)
         if outer is not None and is_library(outer) and thread.tid not in known:
             groups.setdefault((outer.file, outer.function), []).append(thread)
+    joined = {thread.joins for thread in process.threads}
     for (_file, function), threads in groups.items():
+        if any(thread.tid in joined for thread in threads):
+            continue  # they are to end: who joins them waits for that
         ways = [follow(view, Agent(process.pid, thread.tid)) for thread in threads]
         if len(threads) >= _SEVERAL and all(map(in_request, threads)) and all(_waits(view, way) for way in ways):
             yield _full(view, process, function, ways)

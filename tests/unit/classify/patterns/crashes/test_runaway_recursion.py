@@ -20,10 +20,13 @@ def deep(times: int) -> List[PythonFrame]:
     return [WALK] * times + [MAIN]
 
 
-def recursing(now: int, *seen: int, cpu: float = 2.0, window: Optional[float] = 2.0, **known: object) -> Evidence:
+def recursing(
+    now: int, *seen: int, cpu: float = 2.0, switches: int = 0, window: Optional[float] = 2.0, **known: object
+) -> Evidence:
     """A stack of ``now`` turns, which samples found as deep as ``seen``."""
     if window is not None:
-        known.update(counters=counters(cpu, seconds=window), samples=samples(*((30, deep(n)) for n in seen)))
+        known.update(counters=counters(cpu, switches, seconds=window))
+        known.update(samples=samples(*((30, deep(n)) for n in seen)))
     return evidence(process([thread(1, deep(now), gil="holds", **known)]), window=window)
 
 
@@ -84,6 +87,13 @@ def test_who_rests_deep_down_does_not_recurse() -> None:
     """It waits at the bottom, or uses little CPU: the wait is the thing."""
     assert "runaway-recursion" not in found(recursing(300, 290, 300, wait=Wait("socket", "recvfrom", endless=True)))
     assert "runaway-recursion" not in found(recursing(300, 290, 300, cpu=0.5))
+
+
+def test_a_recursion_that_waits_for_a_moment_at_each_level() -> None:
+    """Each level asks a peer: the thread uses less than a core, or is found in the call, but its stack stays deep."""
+    assert found(recursing(300, 290, 300, cpu=1.4))["runaway-recursion"] == "likely"
+    calls = Wait("socket", "recvfrom", endless=True)
+    assert found(recursing(300, 290, 300, cpu=0.1, switches=80, wait=calls))["runaway-recursion"] == "likely"
 
 
 def test_a_turn_through_several_functions() -> None:
