@@ -95,10 +95,8 @@ def _end(view: View, root: Root) -> object:
 
 def pattern_of(view: View, root: Root) -> Optional[str]:
     """Return the id of the pattern that the kind of a root belongs to; None if there is none."""
-    if _joins_in_loop(view, root.way):
-        return "loop-self-wait"
-    if root.kind == "cycle":
-        return _of_cycle(root.way.cycle)
+    if root.kind == "cycle" or _joins_in_loop(view, root.way):
+        return "loop-self-wait" if _joins_in_loop(view, root.way) else _of_cycle(root.way.cycle)
     if blocked_loop(view, root.way) is not None:
         return "blocking-call-in-coroutine"
     thread, process = view.graph.places.thread(root.agent), view.by_pid.get(root.agent.pid)
@@ -110,6 +108,11 @@ def pattern_of(view: View, root: Root) -> Optional[str]:
         lost = process is not None and process.forked and process.left_behind
         missed = "future-never-resolved" if root.agent.task is not None else "missed-wakeup"
         return "fork-lost-thread" if lost else missed
+    return _of_outside(root, thread) if root.kind in ("unknown", "pipe", "sleep") else _PATTERNS.get(root.kind)
+
+
+def _of_outside(root: Root, thread: Optional[Thread]) -> Optional[str]:
+    """Return the id of the pattern for a pipe, a sleep or an unknown wait."""
     if root.kind == "unknown":
         polls = thread is not None and thread.wait is not None and thread.wait.syscall in _POLLS
         return "future-never-resolved" if root.agent.task is not None else "network-wait" if polls else None

@@ -92,6 +92,25 @@ THREADS: Dict[str, Tuple[Process, RootKind, Optional[str]]] = {
 }  # fmt: skip
 
 
+def test_a_librarys_retries_for_a_lock_are_no_mere_sleep() -> None:
+    """It sleeps between two attempts to get a lock that is kept elsewhere, as by a server."""
+    inside = frame("acquire", 215, "/venv/lib/python3.12/site-packages/redis/lock.py")
+    sleeps = thread(1, (inside, frame("book", 45)), wait=Wait("sleep", "clock_nanosleep", timeout_s=0.1, endless=False))
+    view, root = first(whole([sleeps]))
+    assert (root.kind, pattern_of(view, root)) == ("sleep", "orphaned-lock")
+
+
+def test_a_loop_that_joins_who_waits_for_it() -> None:
+    """A reactor's thread joins a worker at its end, and that waits for an answer of the reactor's."""
+    loop = frame("mainLoop", 1250, "/venv/lib/python3.12/site-packages/twisted/internet/base.py")
+    main = thread(1, (*stack("threading.join"), loop, frame("main", 104)), wait=locked("t"), joins=2)
+    worker = thread(2, (*stack("queue.get"), frame("render", 39)), wait=Wait("condition", "futex", "q", endless=True))
+    answer = Resource("q", "queue", "Queue", wakers=(Waker("reach", "memory", tid=1),), waiters=(2,))
+    ends = Resource("t", "thread", "thread worker", owner_tid=2, waiters=(1,))
+    view, root = first(whole([main, worker], answer, ends))
+    assert pattern_of(view, root) == "loop-self-wait"
+
+
 @pytest.mark.parametrize("name", THREADS)
 def test_the_wait_of_a_thread_by_its_kind(name: str) -> None:
     """Each has a kind, and most an id; the line to change is that of the wait."""

@@ -8,7 +8,7 @@ import pytest
 
 from postmortem.classify.facts.view import View
 from postmortem.classify.roots.walk import Way, follow
-from postmortem.evidence import Loop, Process, Resource, Task, TaskWait, Thread, Wait, Waker
+from postmortem.evidence import Loop, Pool, Process, Resource, Task, TaskWait, Thread, Wait, Waker
 from postmortem.evidence.vocabulary import EndMode, WakerGrade
 from postmortem.waitgraph import Agent
 
@@ -268,3 +268,19 @@ def test_a_servers_task_between_two_requests_holds_nobody_up(file: str, end: str
         [selects], signal, socket, tasks=(wanting, serving), loops=(Loop("l", 1, watched=3),), listening=(80,)
     )
     assert way(served, start=Agent(1, task="t1")).end == Agent(1, task=end)
+
+
+def test_a_result_of_a_process_pool_is_followed_to_the_worker_at_work() -> None:
+    """Not to the pool's own thread, which only passes results on, and not to a worker that is idle."""
+    wants = thread(1, [frame("main", 80)], wait=Wait("condition", "futex", "f", endless=True), is_main=True)
+    manager = thread(
+        2,
+        stack("multiprocessing.connection.wait", "concurrent.futures.process.wait_result_broken_or_wakeup"),
+        wait=Wait("pipe", "poll", endless=True),
+    )
+    future = Resource("f", "future", "Future", waiters=(1,), wakers=(Waker("runner", "memory", tid=2),))
+    pool = Pool("p", "ProcessPoolExecutor", "pool", limit=2, threads=(2,), processes=(7, 8), idle=(7,))
+    parent = process([wants, manager], resources=(future,), pools=(pool,))
+    idle, busy = (process([thread(n, [frame("run", n)], is_main=True)], pid=n, ppid=1) for n in (7, 8))
+    way = follow(View(evidence(parent, idle, busy)), Agent(1, 1))
+    assert way.end == Agent(8, 8)

@@ -53,3 +53,9 @@ def test_a_batch_that_moves_on_is_no_busy_loop() -> None:
         (20, [frame("load"), frame("main")]), (20, [frame("clean"), frame("main")]), (10, [frame("fit"), frame("main")])
     )
     assert set(found(evidence(known)).values()) <= {"possible"}
+
+
+def test_of_a_librarys_loop_the_programs_call_comes_first() -> None:
+    """The line to change is the program's own; where the library spends the time is told after it."""
+    cells = frame("_cells", 173, "/venv/lib/python3.12/site-packages/docx/table.py")
+    assert lines(evidence(spinning((50, [cells, frame("field", 49), frame("main", 1)])))) == [49, 173]

@@ -77,6 +77,19 @@ def test_a_lock_that_was_given_to_nobody_does_not_move() -> None:
     assert "none of them" in ruled["lock-contention"] or "not move" in ruled["lock-contention"]
 
 
+def test_a_holder_that_was_seen_to_wait_has_got_the_lock() -> None:
+    """It changes hands too seldom for more: a waiter that was inside before, and a holder that was in the queue, are two."""
+    waiting = [
+        thread(n, TAKES, wait=locked("l"), samples=samples((99, TAKES)), counters=counters()) for n in range(3, 18)
+    ]
+    before = changed(waiting[0], samples=samples((60, INSIDE), (39, TAKES)))
+    asks = Wait("socket", "recvfrom", endless=True)
+    holder = thread(2, INSIDE, holds=(held("l", 1, 20),), wait=asks, samples=samples((99, TAKES)), counters=counters())
+    threads = [thread(1, [frame("main", 50)], wait=locked("m"), counters=counters()), holder, before, *waiting[1:]]
+    known = evidence(process(threads, resources=(lock("l", 2, [t.tid for t in waiting]),)))
+    assert found(known)["lock-contention"] == "likely"
+
+
 def test_without_a_window_nothing_is_known_to_move() -> None:
     """From a core it abstains."""
     report = classify(contended(window=None))
