@@ -19,8 +19,9 @@ from .facts.view import View
 from .order import ranked
 from .pattern import ANYTHING, CannotTell, Match, Matcher, No, Pattern, Tier
 from .roots.floor import Verdict, floor
-from .roots.roots import Root, roots
+from .roots.roots import Root, frame_of, roots
 from .roots.told import root_told
+from .roots.walk import follow
 from .signature import signature
 
 #: Tiers of which a merely *possible* match says no more than the root of a program that is idle, or that progresses.
@@ -30,6 +31,8 @@ _SAID_BY_ROOT: Dict[RootState, Tuple[Tier, ...]] = {
 #: Most reasons kept for one pattern that is ruled out.
 _RULED_OUT = 3
 #: Most matches requested of one pattern; each may cost time linear in the number of threads.
+#: Lines of a child process that come before the line of the process that waits for it.
+_MOST_OWN = 2
 _MOST_MATCHES = 300
 #: Most victims of all findings together, the leading findings' first; and least number kept for each finding.
 _MOST_VICTIMS, _FEW_VICTIMS = 20_000, 20
@@ -101,7 +104,12 @@ def classify(evidence: Evidence) -> Outcome:
     matches = [(pattern, unless_held(view, pattern.id, match)) for pattern, match in matches]
     matches = [(pattern, _unless_passing(view, pattern, match)) for pattern, match in matches]
     matches = [(pattern, match) for pattern, match in matches if not _is_said(view, pattern, match)]
-    findings = _shortened([_finding(evidence, pattern, match, matches) for pattern, match in ranked(view, matches)])
+    findings = _shortened(
+        [
+            _finding(evidence, pattern, match, matches)._replace(culprits=_with_ancestor(view, match).culprits)
+            for pattern, match in ranked(view, matches)
+        ]
+    )
     leading = findings[0] if findings else None
     return Outcome(
         verdict=leading.pattern if leading else None,
@@ -139,6 +147,26 @@ def _unless_passing(view: View, pattern: Pattern, match: Match) -> Match:
     if not pattern.passing or match.confidence != "likely" or seen or not threads:
         return match
     return replace(match, confidence="possible", evidence=(*match.evidence, _UNSEEN()))
+
+
+def _with_ancestor(view: View, match: Match) -> Match:
+    """Return a match of a child process with the line of its ancestor that waits for that child in the end.
+
+    The child's line may be one of a library's program, and the fault the way in which it was started.
+    """
+    told = {(c.pid, c.file, c.line) for c in match.culprits}
+    if match.pid is None or any(c.pid != match.pid for c in match.culprits) or match.pid not in view.by_pid:
+        return match
+    parent = view.by_pid.get(view.by_pid[match.pid].ppid or 0)
+    while parent is not None:
+        main = view.main(parent)
+        way = follow(view, Agent(parent.pid, main.tid)) if main is not None else None
+        frame = frame_of(view, way.start) if way is not None and way.end.pid == match.pid else None
+        if way is not None and frame is not None and (parent.pid, frame.file, frame.line) not in told:
+            line = view.culprit_of(way.start, frame)
+            return replace(match, culprits=(*match.culprits[:_MOST_OWN], line, *match.culprits[_MOST_OWN:]))
+        parent = view.by_pid.get(parent.ppid or 0)
+    return match
 
 
 def _is_said(view: View, pattern: Pattern, match: Match) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from postmortem.classify.engine import all_patterns
 from postmortem.classify.pattern import TIERS
-from postmortem.evidence import Pool, decode, encode, replace
+from postmortem.evidence import Pool, Resource, Wait, Waker, decode, encode, replace
 from postmortem.evidence.vocabulary import PoolKind
 
 from ...support.diagnosed import classify
@@ -60,3 +60,14 @@ def test_what_is_ruled_out_again_and_again_is_said_a_few_times() -> None:
     ruled = [r.because for r in classify(known).ruled_out if r.pattern == "executor-self-deadlock"]
     assert len(ruled) == 4 and len(set(ruled)) == 4
     assert ruled[-1] == "37 more like these"
+
+
+def test_the_line_that_waits_for_a_child_is_named_beside_the_childs() -> None:
+    """The child asks a person, in code that is not the program's: how it was started is for its parent to change."""
+    asks = thread(2, [frame("main", 9)], wait=Wait("terminal", "read", "t", fd=0, endless=True), is_main=True)
+    child = process([asks], pid=2, ppid=1, resources=(Resource("t", "terminal", "the terminal"),))
+    wait = Wait("process", "wait4", "p", endless=True, pid=2)
+    awaited = Resource("p", "process", "child", wakers=(Waker("runner", "kernel", 2),))
+    parent = process([thread(1, [frame("run", 40)], wait=wait, is_main=True)], resources=(awaited,))
+    leading = classify(evidence(parent, child)).findings[0]
+    assert (leading.pattern, [(c.pid, c.line) for c in leading.culprits]) == ("stdin-wait", [(2, 9), (1, 40)])

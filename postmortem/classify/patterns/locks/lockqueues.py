@@ -76,7 +76,8 @@ def queue_of(
     holder = next((one for one in holders if one is not None), None)
     held = next((h for h in holder.holds if h.resource == lock.id), None) if holder is not None else None
     waited = [own_frame(frames) for _n, frames in view.samples(holder)] if holder is not None else []
-    handed = any(frame is not None and _key(frame) in places for frame in waited)
+    turns = lock.kind == "shared-semaphore"  # as those of a pool's workers, who take turns at waiting for a job
+    handed = not turns and any(frame is not None and _key(frame) in places for frame in waited)
     return LockQueue(lock, waiters, holder, held, average, moved + handed, handed)
 
 

@@ -151,10 +151,10 @@ def forked(basis: WakerBasis = "recorded", endless: bool = True, forked: Any = T
 
 
 def test_a_lock_that_was_left_behind() -> None:
-    """The waiting line and the one that forked are named, and the thread that had it."""
+    """The waiting line and the one that forked are named, the thread that had it, and where the parent waits for the child."""
     first = leading(forked())
     assert (first.pattern, first.confidence) == ("fork-inherited-lock", "proven")
-    assert [(c.pid, c.line) for c in first.culprits] == [(2, 21), (2, 30)]
+    assert [(c.pid, c.line) for c in first.culprits] == [(2, 21), (2, 30), (1, 31)]
     assert "heartbeat (11) of its parent 1" in first.summary
 
 
