@@ -98,9 +98,12 @@ def said(evidence: Evidence) -> Dict[str, Any]:
         for key in ("counters", "samples", "timeline", "state"):
             thread.pop(key, None)
         if thread.get("wait"):
-            thread["wait"].pop("timeout_s", None)
+            for key in ("timeout_s", "remaining_s"):
+                thread["wait"].pop(key, None)
         if thread.get("calling"):
             thread["calling"].pop("lasts_s", None)
+    for task in found["tasks"]:
+        (task.get("wait") or {}).pop("remaining_s", None)
     for part, keys in _TIMED.items():
         for one in found[part]:
             for key in keys:

@@ -287,12 +287,12 @@ waiter.join()
 
 @pytest.mark.parametrize("python", kinds())
 def test_parts_that_are_kept(python: str, tmp_path: Path) -> None:
-    """Holders that rest elsewhere are named, with the line that took, at *possible*; a pool whose users come and go is none."""
+    """Holders that rest elsewhere, for an hour, are named with the line that took; a pool whose users come and go is none."""
     with Program(python, KEPT, tmp_path) as program:
         report = capture_pid(program.pid, tmp_path)
         line = program.line_of("keeps")
     kept = [f for f in report["findings"] if f["pattern"] == "pool-exhausted"]
-    assert [(f["confidence"], [c["line"] for c in f["culprits"]]) for f in kept] == [("possible", [line])]
+    assert [(f["confidence"], [c["line"] for c in f["culprits"]]) for f in kept] == [("likely", [line])]
 
 
 FORGOTTEN = """
