@@ -36,6 +36,8 @@ _DEMANDS: FrozenSet[RootKind] = frozenset(
 _RESULTS: FrozenSet[EdgeKind] = frozenset(("future", "async-future", "pool-result", "queue"))
 #: How functions of libraries begin that return an answer, as opposed to those that serve or keep a program alive.
 _GETS = ("recv", "read", "get", "fetch", "result", "request", "query", "exec", "call", "send", "connect")
+#: Libraries that schedule tasks: a wait in their functions is the program's own.
+_LOOP_PACKAGES = ("trio", "anyio", "asyncio", "uvloop", "gevent", "greenlet", "eventlet")
 _MOST = 2_000
 #: Seconds: a shorter sleep paces a loop.
 _PACE_S = 2.0
@@ -127,8 +129,16 @@ def _found(view: View, process: Process) -> Iterator[Root]:
             root = _root(view, process, agent, 2, company)
             if root.kind == "future" and awaits_request(view, process, task):
                 continue
-            if root.kind in _DEMANDS or (len(root.way.agents) > 1 and root.kind in ("signal", "pool")):
+            wants = root.kind == "signal" and _is_inside_call(task) and not view.graph.is_awaited(agent)
+            if root.kind in _DEMANDS or wants or (len(root.way.agents) > 1 and root.kind in ("signal", "pool")):
                 yield root
+
+
+def _is_inside_call(task: Task) -> bool:
+    """Return whether the program's code in a task awaits a library's, and that waits: for a connection, an answer, a turn."""
+    inside = [frame for frame in task.stack if not is_stdlib(frame)]
+    own = next((at for at, frame in enumerate(inside) if not is_library(frame)), 0)
+    return bool({sourcepaths.package(frame.file) for frame in inside[:own]} - {None, *_LOOP_PACKAGES})
 
 
 def _root(view: View, process: Process, start: Agent, rank: int, company: bool) -> Root:

@@ -118,8 +118,6 @@ def _with_parent(process: Process, parent: Optional[Process], traces: Mapping[in
     elif mine.origin != theirs.origin:
         return changed(process, forked=False)
     left_behind, others = _left_behind(process, mine, theirs, reopen)
-    if not left_behind and not others:
-        return process
     known: Tuple[LeftBehind, ...] = ()
     if parent is not None and theirs is not None:
         tids = {theirs.idents[ident] for ident in left_behind if ident in theirs.idents} | set(others)
@@ -128,11 +126,30 @@ def _with_parent(process: Process, parent: Optional[Process], traces: Mapping[in
             for thread in parent.threads
             if thread.tid in tids or thread.ident in left_behind
         )
+        known += _replaced(process, parent, mine, theirs, tids)
+    if not left_behind and not others and not known:
+        return process
     resources = process.resources
     if left_behind:
         fork = _Fork(process, parent, mine, theirs or Trace(), left_behind)
         resources = tuple(map(fork.completed, process.resources))
     return changed(process, forked=True, resources=resources, left_behind=known)
+
+
+def _replaced(
+    process: Process, parent: Process, mine: Trace, theirs: Trace, tids: Collection[int]
+) -> Tuple[LeftBehind, ...]:
+    """Return the threads that were not forked and whose memory another thread of the child uses now.
+
+    The parent's thread awaits an object whose copy at the same address is awaited in the child, or is a queue there that
+    somebody joins: it existed before the fork.
+    """
+    again = {
+        theirs.idents[ident] for ident, tid in mine.idents.items() if ident in theirs.idents and tid != process.pid
+    }
+    awaited = {r.id for r in process.resources if r.waiters or r.waiting_tasks}
+    told = (_described(t, parent, mine, theirs) for t in parent.threads if t.tid in again and t.tid not in tids)
+    return tuple(one for one in told if awaited & set(one.serves))
 
 
 def _described(thread: Thread, parent: Process, mine: Trace, theirs: Trace) -> LeftBehind:

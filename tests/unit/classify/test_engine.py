@@ -64,7 +64,7 @@ def test_what_is_ruled_out_again_and_again_is_said_a_few_times() -> None:
 
 def test_the_line_that_waits_for_a_child_is_named_beside_the_childs() -> None:
     """The child asks a person, in code that is not the program's: how it was started is for its parent to change."""
-    asks = thread(2, [frame("main", 9)], wait=Wait("terminal", "read", "t", fd=0, endless=True), is_main=True)
+    asks = thread(2, [frame("main", 9)], wait=Wait("file", "read", "t", fd=0, endless=True), is_main=True)
     child = process([asks], pid=2, ppid=1, resources=(Resource("t", "terminal", "the terminal"),))
     wait = Wait("process", "wait4", "p", endless=True, pid=2)
     awaited = Resource("p", "process", "child", wakers=(Waker("runner", "kernel", 2),))

@@ -64,6 +64,7 @@ _NATIVE_REMEDY = Template(
     "Keep write transactions short, and wait for nothing else inside of one: collect what is to be written first, or commit and "
     "begin again. One environment has one writer at a time, in all threads and processes together."
 )
+_MOVES = Template("it gets an answer again and again: the lock is in demand, and nobody keeps it for long")
 _IDLE = Template("session {pid} of {user} is idle in a transaction{client}")
 _OURS = Template(", opened by {process}")
 _RETRIES = Template(
@@ -131,12 +132,17 @@ def _match(
     frame: Optional[PythonFrame],
     agents: List[Agent],
 ) -> Match:
+    threads = [thread for agent in agents for thread in [view.graph.places.thread(agent)] if thread is not None]
+    moving = any(
+        map(view.moves, threads)
+    )  # it gets the lock again and again: rows in demand, and no session that keeps them
     open_ones = [one for one in known.values() if one.database == session.database and one.in_transaction]
     facts: List[Said] = [_TITLE(pid=session.pid, title=session.title)]
     facts += [_IDLE(pid=one.pid, user=one.user, client=_client(view, one)) for one in open_ones[:_SHOWN]]
+    facts += [_MOVES()] if moving else []
     told = _SESSION_OF(user=session.user, database=session.database, doing=session.doing)
     return Match(
-        confidence="likely",
+        confidence="possible" if moving else "likely",
         summary=_SUMMARY(
             agent=agents[0],
             at=clauses.at(frame),

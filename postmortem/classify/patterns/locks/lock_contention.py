@@ -96,7 +96,7 @@ def _answer(view: View, process: Process, queue: LockQueue) -> Answer:
     """Return a match if the lock changes hands and is in demand throughout the window."""
     stuck = [t for t in queue.waiters if view.graph.stuck(Agent(process.pid, t.tid)) is not None]
     wanted_by = _WANTED(lock=queue.lock.description, count=len(queue.waiters))
-    if len(stuck) > len(queue.waiters) // 2 and not queue.moved:
+    if len(stuck) > len(queue.waiters) // 2 and queue.moved <= queue.handed:
         return No(_STANDS_STILL(wanted=wanted_by))
     holder_moves = queue.holder is not None and (
         queue.handed or view.moves(queue.holder) or (view.cpu_share(queue.holder) or 0) > 0.05

@@ -11,7 +11,7 @@ from postmortem.classify.roots.roots import roots
 from postmortem.evidence import Calling, End, Evidence, NativeFrame, Resource, Wait
 from postmortem.evidence import replace as changed
 
-from .....support.make import evidence, found, frame, lines, process, stack, thread
+from .....support.make import counters, evidence, found, frame, lines, process, stack, thread
 
 ASKS = Wait("socket", "poll", "socket-1", endless=True, fd=6, detail="socket", verb="call")
 
@@ -87,6 +87,14 @@ def test_a_writer_that_gets_its_turn(lasts: Optional[float], window: Optional[fl
     )
     known = changed(evidence(process([thread(1, stack("write"), wait=wait, calling=calling)])), window_s=window)
     assert found(known).get("database-lock-wait") == said
+
+
+def test_rows_in_demand_are_no_wait_without_end() -> None:
+    """The waiter gets an answer again and again: nobody keeps the lock."""
+    known = client("postgres: fees ledger 127.0.0.1(40412) SELECT waiting")
+    moving = changed(known.processes[0].threads[0], counters=counters(0.02, switches=60))
+    known = changed(known, processes=(changed(known.processes[0], threads=(moving,)),))
+    assert found(known).get("database-lock-wait") in (None, "possible")
 
 
 @pytest.mark.parametrize("held", [True, False])
