@@ -25,7 +25,7 @@ from ...facts import knowledge
 from ...facts.clauses import named
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
-from .loopsteps import computes, fills, inside, is_alone, is_coroutine, kept_in, others, running, step
+from .loopsteps import calls_out, computes, fills, inside, is_alone, is_coroutine, kept_in, others, running, step
 
 PATTERN = Pattern(
     id="blocking-call-in-coroutine",
@@ -114,7 +114,12 @@ def _why_not(
         return _TURNED(thread=named(thread))
     if loop is not None and loop.turned is False and loop.callback_lasts_s is None:
         return _GOES_ON(thread=named(thread))
-    if kept is not None and computes(view, thread) and is_coroutine(process, loop, kept):
+    if (
+        kept is not None
+        and computes(view, thread)
+        and is_coroutine(process, loop, kept)
+        and not calls_out(view, process, thread, MIN_INSIDE)
+    ):
         return _IN_COROUTINE(thread=named(thread), function=kept.function)
     filled = fills(process, thread)
     return _FILLS(thread=named(thread), queue=filled) if filled else None

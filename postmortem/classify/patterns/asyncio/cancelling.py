@@ -17,6 +17,8 @@ from ...facts.knowledge import in_table, is_library, is_loop_machinery, is_stdli
 from ...facts.view import View
 from ...pattern import Match
 
+#: Least share of samples inside a delivery that runs at the moment of capture.
+_OFTEN = 0.2
 _DELIVERS = (("anyio/_backends/_asyncio.py", "_deliver_cancellation"),)
 _REMEDY = Template(
     "Make sure that code which runs while a scope is being cancelled ends: give the shielded part a deadline "
@@ -33,6 +35,7 @@ _TURNS = Template(
 _AGAIN = Template(
     "{callback} is in its ready queue: anyio calls it in every turn until the last task has left the scope"
 )
+_RUNS = Template("{callback} runs now: anyio calls it in every turn until the last task has left the scope")
 _STILL = Template("{task} still waits at {frame}")
 
 
@@ -44,12 +47,22 @@ def undelivered(view: View, process: Process, min_cpu: float, min_spin: float) -
     """
     for loop in process.loops:
         thread = view.thread(process, loop.tid)
-        again = [f for f in loop.ready_callbacks if in_table(f, _DELIVERS)]
-        if thread is None or not again or (view.wanted_share(thread) or 0.0) < min_cpu:
+        if thread is None:
+            continue
+        again = [f for f in loop.ready_callbacks if in_table(f, _DELIVERS)] or _delivering(view, thread)
+        if not again or (view.wanted_share(thread) or 0.0) < min_cpu:
             continue
         spin = _spin(view, process, thread)
         if spin >= min_spin:
             yield _match(view, process, loop, thread, spin, again[0])
+
+
+def _delivering(view: View, thread: Thread) -> List[PythonFrame]:
+    """Return the frames of a delivery that runs at this moment, so that it is not in the queue, and in many samples."""
+    now = [frame for frame in thread.python if in_table(frame, _DELIVERS)]
+    counted = [(count, any(in_table(f, _DELIVERS) for f in frames)) for count, frames in view.samples(thread)]
+    often = sum(count for count, inside in counted if inside) >= _OFTEN * sum(count for count, _inside in counted)
+    return now if now and counted and often else []
 
 
 def _spin(view: View, process: Process, thread: Thread) -> float:
@@ -85,7 +98,7 @@ def _match(view: View, process: Process, loop: Loop, thread: Thread, spin: float
         summary=_SUMMARY(thread=named(thread), where=where),
         evidence=(
             _TURNS(wanted=view.wanted_share(thread) or 0, spin=spin),
-            _AGAIN(callback=again),
+            (_AGAIN if loop.ready_callbacks else _RUNS)(callback=again),
             *(_STILL(task=Agent(process.pid, task=t.id), frame=f) for t in left[:4] for f in [own_frame(t.stack)] if f),
         ),
         culprits=tuple(dict.fromkeys(culprits)),

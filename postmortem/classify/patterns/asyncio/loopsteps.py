@@ -83,6 +83,25 @@ def is_coroutine(process: Process, loop: Optional[Loop], frame: PythonFrame) -> 
     return any((f.file, f.function) == (frame.file, frame.function) for task in running for f in task.stack)
 
 
+def calls_out(view: View, process: Process, thread: Thread, least: float) -> bool:
+    """Return whether the innermost coroutine of the running task is inside one call of an ordinary function.
+
+    ``least``: the share of samples in which that function is on the stack. The coroutine may be a library's own.
+    """
+    task = running(process, thread)
+    chain = {(f.file, f.function) for f in task.stack} if task is not None else set()
+    at = next((i for i, f in enumerate(thread.python) if (f.file, f.function) in chain), 0)
+    if not at:
+        return False
+    called = thread.python[at - 1]
+    counted = [
+        (count, any((f.file, f.function) == (called.file, called.function) for f in frames))
+        for count, frames in view.samples(thread)
+    ]
+    total = sum(count for count, _within in counted)
+    return bool(total) and sum(count for count, within in counted if within) >= least * total
+
+
 def others(process: Process, loop: Optional[Loop]) -> List[Task]:
     """Return the loop's tasks that wait while one runs."""
     return [t for t in process.tasks if loop is not None and t.loop == loop.id and t.state == "pending"]

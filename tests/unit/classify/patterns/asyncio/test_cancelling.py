@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from postmortem.evidence import Evidence, Loop, Task
+from postmortem.evidence import replace as changed
 
 from .....support.diagnosed import classify
 from .....support.make import counters, evidence, found, frame, lines, process, samples, stack, thread
@@ -56,6 +57,15 @@ def test_a_cancelled_scope_that_a_task_does_not_leave() -> None:
     assert (report.pattern, report.confidence) == ("busy-event-loop", "likely")
     assert lines(spinning()) == [20, 32, 488] and "1 task has not left it" in report.summary
     assert "deadline" in report.remedy
+
+
+def test_a_delivery_that_runs_at_the_moment_is_in_no_queue() -> None:
+    """It is about to put itself there again: the samples say that it runs at every turn."""
+    known = spinning(ready_callbacks=())
+    inside = changed(known.processes[0].threads[0], stack=DELIVERS)
+    known = changed(known, processes=(changed(known.processes[0], threads=(inside,)),))
+    assert found(known)["busy-event-loop"] == "likely"
+    assert "runs now" in " ".join(classify(known).findings[0].evidence)
 
 
 @pytest.mark.parametrize(
