@@ -136,8 +136,10 @@ def _serves(view: View, child: Process) -> bool:
 
 
 def _leads_into(view: View, agent: Agent, child: Process) -> bool:
-    """Return whether the root of a wait is a line of the child's program, in a wait whose kind is known."""
+    """Return whether the root of a wait is a line of the child's program, in a wait whose kind is known, or beyond it."""
     way = follow(view, agent)
+    if any(edge.waiter.pid == child.pid and edge.kind != "process" for edge in way.edges) and way.end.pid != child.pid:
+        return True  # the child waits for what another process has
     return way.end.pid == child.pid and frame_of(view, way.end) is not None and kind_of(view, way) != "unknown"
 
 

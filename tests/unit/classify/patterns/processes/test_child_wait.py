@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postmortem.evidence import Evidence, Process, Task, Wait
+from postmortem.evidence import Evidence, Process, Resource, Task, Wait, Waker
 from postmortem.evidence import replace as changed
 
 from .....support.diagnosed import classify
@@ -84,3 +84,16 @@ def test_a_child_of_asyncio() -> None:
     )
     report = classify(evidence(parent, child)).findings
     assert [f.pattern for f in report] == ["child-wait", "sleeping"] and report[0].culprits[0].line == 14
+
+
+def test_a_child_that_waits_for_what_a_third_process_has_is_no_cause() -> None:
+    """The lock on the file leads: the child has not ended because of it, and its holder is another process still."""
+    wait = Wait("process", "wait4", "p", endless=True, pid=2)
+    awaited = Resource("p", "process", "child", wakers=(Waker("runner", "kernel", 2),))
+    parent = process([thread(1, [frame("run", 40)], wait=wait, is_main=True)], resources=(awaited,))
+    asks = thread(2, [frame("store", 48)], wait=Wait("file", "flock", "f", endless=True), is_main=True)
+    held = Resource("f", "file-lock", "lock on a file", owner_pid=3, locked=True, waiters=(2,))
+    child = process([asks], pid=2, ppid=1, resources=(held,))
+    naps = thread(3, [frame("index", 32)], wait=Wait("sleep", "clock_nanosleep", timeout_s=0.5), is_main=True)
+    leading = found(evidence(parent, child, process([naps], pid=3, ppid=2)))
+    assert next(iter(leading)) == "file-lock-wait" and leading.get("child-wait") != "likely"
