@@ -87,8 +87,8 @@ def test_the_picture_is_worked_by_keyboard(opened: Open) -> None:
     tab = report.tab
     tab.locator(".tools button").last.focus()
     tab.keyboard.press("Tab")
-    assert report.focused().startswith("MainThread (18415), main thread, cited as cause")
-    tab.keyboard.press("ArrowUp")
+    assert report.focused().startswith("MainThread (18414), main thread, cited as cause")
+    tab.keyboard.press("ArrowDown")
     assert report.focused().startswith("process 18415")
     tab.keyboard.press("Enter")
     assert "process 18415" in tab.locator(".panel h3").inner_text()
