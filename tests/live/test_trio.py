@@ -309,4 +309,5 @@ def test_healthy_programs_get_no_sure_finding(release: Tuple[str, ...], name: st
     _program, report = look(release, HEALTHY[name], tmp_path)
     sure: List[Any] = [f for f in report["findings"] if f["confidence"] != "possible"]
     named: Set[str] = {f["pattern"] for f in report["findings"]}
-    assert not sure and named <= {"sleeping"}
+    # on a busy machine nothing may move within the window: then a wait is worth a look, and no more
+    assert not sure and named <= {"sleeping", "future-never-resolved"}
