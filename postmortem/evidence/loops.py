@@ -64,7 +64,7 @@ class TaskWait(msgspec.Struct, frozen=True):
 
 
 class Cancellation(msgspec.Struct, frozen=True):
-    """What is known of requests to cancel a task that has not ended."""
+    """Requests to cancel a task that has not ended, as far as they were read."""
 
     requests: Optional[int] = None  # made and not withdrawn, Task.cancelling(); None: unknown, as before Python 3.11
     due: Optional[bool] = None  # True: not delivered yet, the task's next step raises CancelledError

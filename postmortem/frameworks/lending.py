@@ -63,7 +63,7 @@ class Listed(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """What an object says of itself."""
+    """Numbers that an object keeps about itself."""
 
     limits: Tuple[int, ...]  # numbers that may be the limit
     left: Optional[int]  # parts that nobody has

@@ -42,7 +42,7 @@ def one(application: Application, state: State, keep: Path, replay: bool) -> Row
 
 
 def say(row: Row) -> None:
-    """One line of progress."""
+    """Return a line of progress."""
     verdict = "right" if row.right else f"WRONG ({row.problem})"
     print(f"applications: {row.application} {row.state}: {page.said(row)}: {verdict}", file=sys.stderr, flush=True)
 

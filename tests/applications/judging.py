@@ -14,7 +14,7 @@ _MARK = re.compile(r"[ \t]*# HANG (\w+)[ \t]*$")
 
 @dataclass(frozen=True)
 class Row:
-    """What one state of one application came to. ``verdict`` is None where the report is silent."""
+    """Outcome of one state of one application. ``verdict`` is None where the report is silent."""
 
     application: str
     state: str

@@ -24,7 +24,7 @@ the application; a hang, if the first finding has the right pattern and its firs
 
 
 def kept() -> List[Row]:
-    """What was tried last, of every application and state."""
+    """Latest outcome of every application and state."""
     return [Row(**row) for row in json.loads(TRIED.read_text())] if TRIED.is_file() else []
 
 
@@ -67,7 +67,7 @@ def _table(rows: Sequence[Row], applications: Sequence[Application]) -> Iterator
 
 
 def said(row: Row) -> str:
-    """What the report said, in a few words."""
+    """Return the verdict of a report in a few words."""
     if row.verdict is None:
         return "not tried" if row.problem and row.problem != "silent" else "nothing"
     at = f", {row.line}" if row.line else ""

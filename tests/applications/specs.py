@@ -1,4 +1,4 @@
-"""What is tried: applications with their pinned versions, and the states of each."""
+"""Applications with their pinned versions, and the states in which each is captured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 
 @dataclass(frozen=True)
 class State:
-    """One state of an application, and what a report of it must say.
+    """State of an application, and the verdict due for it.
 
     ``accept`` has the patterns that are right; none for an application at rest. In a hang the first culprit must be a
     line of the application marked ``# HANG name``, or, for code that was typed, ``typed_line`` of a file that
@@ -33,7 +33,7 @@ class State:
 
 @dataclass(frozen=True)
 class Application:
-    """One application.
+    """Application with its requirements and states.
 
     ``command`` and ``driver`` may use {python}, {bin}, {port}, {state}, {work}. The driver runs beside the application
     and brings it into the state. The state is reached when the file $READY is there; an idle server without driver is
@@ -61,7 +61,7 @@ class Application:
 _BLOCKED_LOOP = ("blocking-call-in-coroutine",)
 _OWN_LOOP = ("blocking-call-in-coroutine", "loop-self-wait")
 _POOL_IN_ITSELF = ("executor-self-deadlock", "pool-exhausted")
-# What took the lock is gone: each typed statement runs as code of its own.
+# The code that took the lock is gone: each typed statement runs as code of its own.
 _NEVER_RELEASED = ("self-deadlock", "orphaned-lock")
 _CIRCLE = ("lock-order-deadlock",)
 _TASK_CIRCLE = ("async-deadlock",)

@@ -1,4 +1,4 @@
-"""What is right, said of made-up reports; the page; what is kept of earlier runs."""
+"""Judging of made-up reports, the page, and the outcomes kept from earlier runs."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_marks_are_taken_out_and_lines_stay() -> None:
 
 @pytest.mark.parametrize("application", APPLICATIONS, ids=lambda application: application.id)
 def test_every_specification_is_complete(application: Application) -> None:
-    """One state is idle, two are hangs with a marked or a typed line; programs parse; versions are pinned."""
+    """Each has one idle state and two hangs with a marked or a typed line; programs parse; versions are pinned."""
     assert [state.idle for state in application.states] == [True, False, False]
     for state in application.states:
         assert state.idle or bool(marked(application.program, state.name)) != bool(state.typed_file)

@@ -1,4 +1,4 @@
-"""One state of one application: start it, bring it there, capture it with the real tool, end it."""
+"""Runs of one state of one application: start it, bring it there, capture it with the real tool, end it."""
 
 from __future__ import annotations
 

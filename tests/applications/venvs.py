@@ -25,7 +25,7 @@ def home() -> Path:
 
 
 def recipe(application: Application) -> str:
-    """What a finished environment is marked with: another recipe's is made anew."""
+    """Return the mark of a finished environment: one of another recipe is made anew."""
     wanted = json.dumps([application.python, application.requirements])
     return hashlib.sha256(wanted.encode()).hexdigest()[:16]
 

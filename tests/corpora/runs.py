@@ -211,7 +211,7 @@ def _left(case: Case, stage: Stage, outer: Path, program: List[str]) -> bytes:
 def _folders(outer: Path, base: Path, python: Path) -> Dict[str, str]:
     """Where things lay → what the published evidence calls it. Both spellings, where a link is in the way."""
     installed = base.resolve().parent.parent
-    names = {outer / "app": "/app", outer: "/work", installed: "/python"}
+    names = {outer / "app": "/app", outer: "/scratch", installed: "/python"}
     if python != base:
         names[python.parent.parent] = "/venv"
     system = {Path("/"), Path("/usr"), Path("/usr/local")}  # no secret, and a part of many paths

@@ -1,4 +1,4 @@
-"""What is said about each recorded case, held against its evidence and against what else is said about it.
+"""Statements about each recorded case, held against its evidence and against each other.
 
 Statements are told apart by their templates and slots: nothing here reads a sentence.
 """

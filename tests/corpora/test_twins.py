@@ -26,7 +26,7 @@ def twins() -> List[Twin]:
 
 
 def test_there_are_fifty(twins: List[Twin]) -> None:
-    """Of both kinds; the others are made outside of CI (``python -m tests.corpora.twins``)."""
+    """Twins of both kinds; the others are made outside of CI (``python -m tests.corpora.twins``)."""
     assert (len(twins) >= 50, {twin.name in RESCUERS for twin in twins}) == (True, {True, False})
 
 

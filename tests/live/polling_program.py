@@ -41,7 +41,7 @@ def future_result():
 
 
 def future_beside_jobs():
-    """What asgiref does."""
+    """Run a coroutine from a thread, as asgiref does."""
     jobs = queue.Queue()
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What remains of each timed wait, and what it was given, on every interpreter.
+"""Remaining and given time of each timed wait, on every interpreter.
 
 A program notes when it began each wait; the capture notes when it stopped the program. What remains then lies between the
 limit less the time that passed since, and the limit.
@@ -234,7 +234,7 @@ def test_tasks(python: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("python", kinds())
 def test_selected_pages_suffice(python: str, tmp_path: Path) -> None:
-    """What tells the deadlines is in a core of only those pages that a diagnosis reads."""
+    """The memory that tells the deadlines is in a core of only those pages that a diagnosis reads."""
     told = []
     with Program(python, TASKS, tmp_path) as program:
         for mode in ("python", "sparse"):

@@ -184,7 +184,7 @@ _PLACE = re.compile(r'^[ :]*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<f
 
 
 class Read(NamedTuple):
-    """What was read of a program."""
+    """Facts read of a program."""
 
     tasks: Dict[str, Task]
     resources: Dict[Optional[str], Resource]

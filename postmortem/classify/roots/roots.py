@@ -44,7 +44,7 @@ _PACE_S = 2.0
 
 
 class Root(NamedTuple):
-    """What a process waits for in the end."""
+    """The end of the waits of a process: a thread or task, its state, and the kind of its wait."""
 
     state: RootState
     kind: RootKind

@@ -1,4 +1,4 @@
-"""What code that can still run would do, read out of memory without running it.
+"""Evaluation of code that can still run, read out of memory without running it.
 
 ``opcodes`` (numbers by release) → ``instructions`` (a code object's, and those that can follow one) → ``values`` (what an
 expression may be: objects in memory, new instances, unknown ones by their last name), ``functions`` (parameters, closure)

@@ -1,4 +1,4 @@
-"""What evaluations of one process share: decoded code, functions, modules, and which functions are not worth following."""
+"""Data shared by the evaluations of one process: decoded code, functions, modules, and functions not worth following."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LEAVES = frozenset((
     "stat", "statistics", "string", "stringprep", "struct", "sysconfig", "tempfile", "textwrap", "token", "tokenize",
     "traceback", "types", "typing", "unicodedata", "urllib", "uuid", "warnings", "weakref", "xml", "zipfile", "_colorize",
 ))  # fmt: skip
-#: The same within modules that are followed otherwise: they make and write texts.
+#: Functions not worth following in modules that are otherwise followed: they make and write texts.
 _QUIET = {
     "/asyncio/base_events.py": frozenset(("default_exception_handler",)),
     "/logging/__init__.py": frozenset((
@@ -47,7 +47,7 @@ def is_leaf(code: Code) -> bool:
 
 
 class Limits:
-    """What may be spent on one evaluation; ``until``: time.monotonic()."""
+    """Limits of one evaluation; ``until``: time.monotonic()."""
 
     def __init__(self, until: float, codes: int = MAX_CODES, steps: int = MAX_STEPS) -> None:
         self.until = until
@@ -61,7 +61,7 @@ class Limits:
 
 
 class Library:
-    """What evaluations share: decoded code, functions, and the namespaces of modules by name."""
+    """Data shared by evaluations: decoded code, functions, and the namespaces of modules by name."""
 
     def __init__(self, frames: Frames, modules: Mapping[str, int]) -> None:
         self.frames = frames

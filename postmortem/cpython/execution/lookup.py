@@ -1,4 +1,4 @@
-"""What loading an attribute gives, as the interpreter looks it up: the instance, its class and bases, descriptors."""
+"""Loading of attributes, as the interpreter looks them up: the instance, its class and bases, descriptors."""
 
 from __future__ import annotations
 

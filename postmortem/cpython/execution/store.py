@@ -1,4 +1,4 @@
-"""What evaluated code has stored, beside what is in memory: attributes, items of containers, globals.
+"""Values that evaluated code has stored, beside those in memory: attributes, items of containers, globals.
 
 Values only accumulate, whatever the order of the stores: an item that is put anywhere may be taken out later.
 """

@@ -1,4 +1,4 @@
-"""What an expression may be: a small set of alternatives, read from memory as far as it is there.
+"""Possible values of an expression: a small set of alternatives, read from memory as far as it is there.
 
 An alternative (``Atom``) is a tuple whose first item says what it is:
 - ``("obj", address)``: an object in memory

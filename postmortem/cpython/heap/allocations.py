@@ -39,7 +39,7 @@ class Block(NamedTuple):
 
 
 class Allocations:
-    """What the allocators' records tell about the places of one process; ``version``: of Python."""
+    """Records of the allocators about the places of one process; ``version``: of Python."""
 
     def __init__(self, memory: Memory, version: Tuple[int, int], on_musl: bool = False) -> None:
         self._memory = memory

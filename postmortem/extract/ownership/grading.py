@@ -1,4 +1,4 @@
-"""What agents that can reach an awaited object would do with it, from the code that they can still run.
+"""Grades of the agents that can reach an awaited object, by the code that they can still run.
 
 - Of each thread and task: its frames from their current instructions on, and all that these call.
 - Of an event loop's thread also what its timers and descriptors call; of an accept loop or a dispatcher what it starts:
@@ -44,13 +44,13 @@ ENDS: Mapping[str, FrozenSet[str]] = {
     "future": _FUTURE, "async-lock": _RELEASE, "async-event": _EVENT, "async-condition": _CONDITION,
     "async-semaphore": _RELEASE, "async-barrier": _BARRIER, "async-future": _FUTURE,
 }  # fmt: skip
-#: Of queues, by the method that waits.
+#: Operations that end a wait for a queue, by the method that waits.
 _QUEUES: Mapping[str, FrozenSet[str]] = {
     "get": frozenset(("put", "put_nowait", "shutdown")),
     "put": frozenset(("get", "get_nowait", "shutdown")),
     "join": frozenset(("task_done", "shutdown")),
 }
-#: Of gevent's AsyncResult and eventlet's Event.
+#: Operations that end a wait for gevent's AsyncResult or eventlet's Event.
 _RESULT = frozenset(("set", "set_exception", "send", "send_exception", "cancel"))
 #: Files of waits that are ended in more ways than by a method's name: iteration, the end of a `with` body.
 _UNGRADED = ("trio/_channel.py", "trio/_core/_unbounded_queue.py", "anyio/streams/memory.py")

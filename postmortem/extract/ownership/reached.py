@@ -54,7 +54,7 @@ class Way(NamedTuple):
 
 
 class Reached:
-    """What each agent's frames lead to."""
+    """Objects that the frames of each agent lead to."""
 
     def __init__(self, python: Python, parts: Parts, stacks: Dict[Agent, Sequence[Frame]]) -> None:
         self._python, self._parts = python, parts

@@ -98,7 +98,7 @@ Value = Union[Constant, Thing, None]
 
 
 class Question(NamedTuple):
-    """What a method of an object answers as long as the object is not what is waited for.
+    """Answer of an object's method as long as the awaited state has not come.
 
     ``raises``: the exception instead of an answer.
     """
@@ -108,7 +108,7 @@ class Question(NamedTuple):
 
 
 class Memory(Protocol):
-    """What the objects in memory are; methods never raise."""
+    """Objects in memory, as the loops of the source name them; methods never raise."""
 
     def attribute(self, thing: int, name: str) -> Optional[int]:
         """Return what an object itself has by that name, or its class without a function; None if unknown."""

@@ -54,7 +54,7 @@ _KINDS: Dict[PrimitiveKind, ResourceKind] = {
 
 
 class Limit(NamedTuple):
-    """What limits a task's wait: as ``endless``, ``timeout_s`` and ``remaining_s`` of evidence.TaskWait."""
+    """Limits of a task's wait: as ``endless``, ``timeout_s`` and ``remaining_s`` of evidence.TaskWait."""
 
     endless: Optional[bool]
     given: Optional[float] = None

@@ -51,7 +51,7 @@ _LAYERS: Mapping[ThingKind, LayerKind] = {
 
 
 class Polled(NamedTuple):
-    """What a thread or task polls for.
+    """Condition that a thread or task polls for.
 
     - ``thing``: address of the object; None: of that which the pause itself waits for
     - ``method``: with which the program asks

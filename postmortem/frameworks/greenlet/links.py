@@ -1,4 +1,4 @@
-"""What suspended greenlets wait for.
+"""Waits of suspended greenlets.
 
 A greenlet that waits has left something with the object that will wake it: its own ``switch``, a Waiter that refers to it,
 or itself. The objects are found in the collector's lists and searched for these; no frame of the greenlet shows them, as
@@ -81,7 +81,7 @@ class _Link(NamedTuple):
 
 
 class Links:
-    """What the greenlets of one interpreter wait for; methods never raise."""
+    """Waits of the greenlets of one interpreter; methods never raise."""
 
     def __init__(self, python: Python, switched: Switched) -> None:
         self._python, self._objects = python, python.objects

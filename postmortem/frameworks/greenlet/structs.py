@@ -68,7 +68,7 @@ _MAX_BASES, _MAX_WORDS, _MAX_ITEMS = 32, 64, 20_000
 
 
 class GreenClass(NamedTuple):
-    """What the class of an object is."""
+    """Kind of class of an object."""
 
     kind: GreenKind
     library: str

@@ -1,4 +1,4 @@
-"""What a suspended trio task waits for, told from the frames of trio's own functions at the end of its chain of awaits.
+"""Waits of suspended trio tasks, from the frames of trio's own functions at the end of its chain of awaits.
 
 The functions' ``self`` and locals have the object. A function further out replaces what the inner one shows: a lock its
 parking lot, a process its descriptor.

@@ -41,7 +41,7 @@ _MAX_TASKS, _MAX_DEADLINES, _MAX_DESCRIPTORS = 100_000, 100_000, 1_000
 
 
 class TrioWait(NamedTuple):
-    """What a task waits for, and when a cancel scope ends that."""
+    """Wait of a task, and the time at which a cancel scope ends it."""
 
     awaited: Awaited
     expiry: Expiry

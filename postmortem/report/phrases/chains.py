@@ -12,11 +12,11 @@ from .wording import Wording, facts_in_words
 
 _LINKS = 12
 _CHAINS = 2
-#: What a wait is for where it could not be read.
+#: Objects of waits that could not be read.
 _UNREAD = ("some-call", "something")
 
 
-#: What is listed as evidence where every fact is a link of the wait chain.
+#: Text in place of evidence of which every fact is a link of the wait chain.
 _SEE_CHAIN = "the waits of the cycle, as the wait chain lists them"
 
 

@@ -169,7 +169,7 @@ def test_the_tier_lifts_nothing_that_is_possible() -> None:
 
 
 def test_proven_comes_before_likely() -> None:
-    """Of threads that have nothing to do with each other, whatever the tier."""
+    """Findings about unrelated threads keep their order by confidence, whatever the tier."""
     assert order(item("x", 4, "likely", "specific"), item("y", 5, "proven", "peer")) == ["y", "x"]
 
 

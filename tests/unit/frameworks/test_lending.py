@@ -1,4 +1,4 @@
-"""What an object lends, read from objects that a test makes up."""
+"""Lending objects, read from objects that a test makes up."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_permits_left_are_those_of_the_semaphore_inside() -> None:
 
 
 def test_idle_parts_are_those_in_a_queue_or_in_a_list_within_another() -> None:
-    """What is listed besides them is out; one class at a time."""
+    """Parts that are not listed as free are out; one class at a time."""
     made = Made()
     first, second, third = (made.make({}, "Link") for _ in range(3))
     pool = made.make({"all": made.make([first, second, third]), "free": made.make([second])})

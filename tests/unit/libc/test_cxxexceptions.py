@@ -41,7 +41,7 @@ def test_both_runtimes_are_known() -> None:
 
 
 def test_a_class_without_a_text() -> None:
-    """Of a class that derives from neither standard one, the name alone is known."""
+    """A class that derives from neither standard one gives its name alone."""
     assert thrown(memory(b"N4grid8BadShapeE"), [HEADER]) == Thrown("grid::BadShape", None)
     assert thrown(memory(b"St9bad_alloc", b"St9exception"), [HEADER]) == Thrown("std::bad_alloc", None)
 
@@ -69,5 +69,5 @@ def test_garbage_is_no_class() -> None:
     ],
 )
 def test_names_in_plain_cxx(mangled: str, plain: str) -> None:
-    """What is more than a sequence of names stays as it is."""
+    """A name that is more than a sequence of names stays as it is."""
     assert readable(mangled) == plain

@@ -1,4 +1,4 @@
-"""What was printed to stderr before abort(), from the unused part of a stack."""
+"""Lines printed to stderr before abort(), from the unused part of a stack."""
 
 from __future__ import annotations
 

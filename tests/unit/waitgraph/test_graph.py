@@ -346,7 +346,7 @@ def test_a_closed_object_whose_waiter_wakes_again_and_again_is_signalled() -> No
 
 
 def test_edges_tell_what_remains_of_their_wait() -> None:
-    """Of a thread's wait and a task's, but not of the task's turn."""
+    """Waits of a thread and of a task have it; the task's turn does not."""
     timed = waiting(PID, "a", wait={"endless": False, "remaining_s": 82_800.0})
     asleep = task("t", TaskWait("event", endless=False, remaining_s=4.2))
     found = graph(process([timed], [lock("a", 9)], tasks=(asleep,), loops=(idle_loop(PID),))).edges

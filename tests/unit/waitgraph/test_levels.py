@@ -1,4 +1,4 @@
-"""Who can move is asked twice: counting every waker, and without those that only refer to what is awaited."""
+"""Liveness at two levels: counting every waker, and without those that only refer to the awaited object."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_bystanders_disarm_no_proof_but_lower_it(
 
 
 def test_a_bystander_is_no_root_and_no_reason() -> None:
-    """What is stuck without it is in all answers; the explanation does not name it as somebody who could end the wait."""
+    """An agent that is stuck without it is in all answers; the explanation does not name it as able to end the wait."""
     made = main_waits(reach("refers"))
     edge = made.blocking(MAIN)
     assert edge is not None
@@ -108,6 +108,6 @@ def test_a_far_deadline_proves_no_cycle() -> None:
 
 
 def test_a_holder_is_no_bystander() -> None:
-    """Whoever holds what is awaited owes it, whatever its grade."""
+    """A holder of the awaited object owes it, whatever its grade."""
     made = graph(process([waiting(PID, "a"), running(101)], [lock("a", 101, wakers=(reach("refers"),))]))
     assert made.stuck(MAIN) is None

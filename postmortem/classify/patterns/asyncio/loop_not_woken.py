@@ -128,7 +128,10 @@ def _match(view: View, process: Process, loop: Loop, thread: Thread) -> Match:
 
 
 def _confidence(tasks: List[Task], loop: Loop, endless: bool, slept: bool) -> Confidence:
-    """Of one moment a loop may be about to be woken; a callback of another kind may be the loop's own."""
+    """Return *proven* if the loop slept through a window, and *possible* if its callbacks may be its own.
+
+    In a lone core the loop may be about to be woken.
+    """
     if slept and endless and (tasks or loop.ready_callbacks):
         return "proven"
     return "likely" if tasks or loop.ready_callbacks else "possible"

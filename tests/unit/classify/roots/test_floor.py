@@ -142,7 +142,7 @@ def looping(wait: TaskWait, *resources: Resource, **known: Any) -> Process:
     ],
 )
 def test_the_wait_of_a_task_by_its_kind(kind: TaskWaitKind, resource: ResourceKind, root: str, pattern: str) -> None:
-    """Who would signal a task is code of its loop: the future behind the wait is never resolved."""
+    """A task would be signalled by code of its loop: the future behind the wait is never resolved."""
     view, found = first(looping(TaskWait(kind, "r", endless=True), Resource("r", resource, "it")))
     assert (found.kind, found.agent.task, pattern_of(view, found)) == (root, "t", pattern)
     assert [[c.line for c in one.match.culprits] for one in floor(view)] == [[8]]
@@ -247,7 +247,7 @@ def test_the_main_threads_wait_that_nothing_can_end_is_likely(grade: Any, confid
     [(("concurrent.futures.thread._worker",), "likely"), (("threading.run",), None)],
 )
 def test_a_job_counts_as_the_main_thread_does(outer: Tuple[str, ...], confidence: Optional[str]) -> None:
-    """What a pool runs is wanted by somebody; a thread that nobody waits for may park in an event of its own."""
+    """A job of a pool counts as wanted; a thread that nobody waits for may park in an event of its own."""
     job = thread(2, (frame("work", 8), *stack(*outer)), wait=Wait("event", "futex", "r", endless=True))
     found = verdicts(whole([thread(1, [frame("main")]), job], closed("event")))
     assert found == ([("missed-wakeup", confidence)] if confidence is not None else [])
@@ -255,7 +255,7 @@ def test_a_job_counts_as_the_main_thread_does(outer: Tuple[str, ...], confidence
 
 @pytest.mark.parametrize("kind", ["shared-semaphore", "semaphore", "mutex"])
 def test_what_records_no_holder_is_never_likely(kind: ResourceKind) -> None:
-    """Who has it is not known, so the cause is not."""
+    """Without a known holder the cause is unknown, too."""
     wait: WaitKind = "mutex" if kind == "mutex" else "semaphore"
     main = thread(1, [frame("main", 7)], wait=Wait(wait, "futex", "r", endless=True))
     assert [confidence for _pattern, confidence in verdicts(whole([main], closed(kind)))] == ["possible"]

@@ -116,7 +116,7 @@ def test_a_main_thread_that_collects_is_not_parked() -> None:
 
 
 def test_a_main_thread_that_sleeps_while_another_computes() -> None:
-    """What moves is the root of the program; an event that the computing thread does not set is still waited for."""
+    """The computing thread is the root of the program; an event that the computing thread does not set is still waited for."""
     works = thread(2, [frame("work", 5)], counters=counters(0.9))
     known = whole([main(SLEEPS, counters=counters()), works], EVENT)
     assert (root(known).state, root(known).agent.tid) == ("progressing", 2)
@@ -151,7 +151,7 @@ def test_an_idle_worker_that_parks_on_a_lock() -> None:
 
 
 def test_a_callback_of_a_window_does_not_rest() -> None:
-    """What it waits for is for the program to end: the loop is below it."""
+    """Its wait ends with the program: the loop is below it."""
     assert state(main(PARKS, "threading.wait", "pressed", "tkinter.__init__.mainloop"))[0] == "waiting"
 
 

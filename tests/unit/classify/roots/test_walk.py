@@ -76,7 +76,7 @@ def test_a_holder_that_has_ended_owes_nothing() -> None:
 
 
 def test_a_cycle_is_an_end_of_its_own() -> None:
-    """Who waits behind it is on the path, and in no cycle."""
+    """The waiter behind it is on the path, and in no cycle."""
     one = way(whole([wants(1, "a"), wants(2, "b"), wants(3, "c")], lock("a", 2), lock("b", 3), lock("c", 2)))
     assert [edge.waiter.tid for edge in one.cycle] == [2, 3]
     assert (one.edge, [agent.tid for agent in one.agents]) == (None, [1, 2, 3])

@@ -71,7 +71,7 @@ def code_of(function: Callable[..., Any]) -> Code:
 
 
 def evaluated(function: Callable[..., Any], steps: int = 40_000) -> Machine:
-    """What calling a function would do."""
+    """Effects of calling a function."""
     modules = {name: id(vars(module)) for name, module in list(sys.modules.items()) if module is not None}
     machine = Machine(Library(frames_of(objects()), modules), Limits(1e12, steps=steps))
     machine.callable(id(function))

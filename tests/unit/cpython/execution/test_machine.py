@@ -1,4 +1,4 @@
-"""What functions of this process would do, without calling them: on which objects they would use ``set`` and the like."""
+"""Effects of functions of this process, without calling them: on which objects they would use ``set`` and the like."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def of_an_argument(job: Any) -> None:
 
 
 def test_what_is_unknown_keeps_its_last_name() -> None:
-    """Of the attribute that it was loaded from, or the variable with its code."""
+    """The site is the attribute that it was loaded from, or the variable with its code."""
     machine = evaluated(of_an_argument)
     found = {(a.operation, atom[1]) for a in machine.applied.values() for atom in a.value if atom[0] == "name"}
     assert {("set", "done"), (CALL, "callback")} <= found

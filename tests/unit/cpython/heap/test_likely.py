@@ -1,4 +1,4 @@
-"""What is likely to be on the way to awaited objects, in synthesised memory."""
+"""Objects likely to lie on the way to awaited ones, in synthesised memory."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def naive(data: bytes, words: List[int]) -> List[Tuple[int, int]]:
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("many", [1, 20, 3000])
 def test_all_places_are_found_in_order(finder: WordFinder, seed: int, many: int) -> None:
-    """Of words in few regions and in many, the smallest and the largest among them, in pieces of any length."""
+    """Equal answers for words in few regions and in many, the smallest and the largest among them, in pieces of any length."""
     chance = random.Random(seed)
     base = [0x7F0000000000, 0x55550000, 1 << 63, 0][: 1 + seed % 4]
     words = sorted({chance.choice(base) + 8 * chance.randrange(1 << 16) for _ in range(many)} | {0, (1 << 64) - 1})

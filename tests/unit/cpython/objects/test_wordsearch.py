@@ -155,7 +155,7 @@ def test_a_chunk_begins_behind_its_size() -> None:
 
 
 def test_pages_are_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is remembered of pages is bounded, and answers stay the same."""
+    """The cache of pages is bounded, and answers stay the same."""
     monkeypatch.setattr(allocations, "_MOST_PAGES", 3)
     memory = Segments({BASE: bytes(1 << 18)})
     for page in range(64):

@@ -244,7 +244,7 @@ def test_the_parent_may_have_ended_too(tmp_path: Path, owner: Optional[int], bas
     ],
 )
 def test_a_wait_inside_a_native_library(tmp_path: Path, wait: Wait, forked: Optional[bool]) -> None:
-    """Of a lone core: a pool of native threads may have stayed in the parent. Waits of Python's own objects tell more."""
+    """In a lone core a pool of native threads may have stayed in the parent. Waits of Python's own objects tell more."""
     notes = note(1, prstatus(2)) + note(6, struct.pack("<QQQQ", 25, 0x9000, 0, 0))
     path = core(tmp_path / "lone.core", notes, [(0x9000, b"r" * 16, 4096), (BLOCKS, block(BLOCKS), 0x400)])
     waits = Thread(20, stack=(PythonFrame("/app/p.py", 7, "total"),), wait=wait, is_main=True)

@@ -50,7 +50,7 @@ def test_waits_get_their_gate_beside_the_object_slept_on() -> None:
 
 @pytest.mark.parametrize("closed, expected", [(True, True), (None, None)])
 def test_a_gate_is_closed_if_the_objects_slept_on_are(closed: Optional[bool], expected: Optional[bool]) -> None:
-    """Whoever could signal them could let a waiter in: holders once, others as they are."""
+    """Every agent that could signal them could let a waiter in: holders once, others as they are."""
     holder, reach = Waker("holder", "memory", tid=2), Waker("reach", "memory", tid=3)
     inner = Resource(
         "condition-1", "condition", "C", wakers=(Waker("reach", "memory", tid=2), reach), closed=closed,

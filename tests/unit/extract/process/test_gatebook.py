@@ -1,4 +1,4 @@
-"""What a task wants that has put its wait into a task of `wait_for`, as asyncio does up to 3.11."""
+"""Gates of tasks whose wait is in a task of `wait_for`, as asyncio does up to 3.11."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ QUIET: List[Tuple[str, Tuple[int, ...], bool, bool]] = [
 
 @pytest.mark.parametrize(("text", "asked", "limited", "opened"), QUIET)
 def test_rounds_that_only_ask(text: str, asked: Tuple[int, ...], limited: bool, opened: bool) -> None:
-    """What is asked, and whether a clock, a counter or a variable ends the loop as well."""
+    """The condition, and whether a clock, a counter or a variable ends the loop as well."""
     found = rounds(text)
     assert found is not None
     assert tuple(one.thing for one in found.asked) == asked

@@ -1,4 +1,4 @@
-"""What remains of a system call, from its arguments, its registers and its stack."""
+"""Remaining time of a system call, from its arguments, its registers and its stack."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def left(
     in_python: bool = True,
     unit: int = 10**9,
 ) -> Optional[float]:
-    """What remains of a call with a timespec of ``then`` at THEN, and these bytes above the stack pointer."""
+    """Return the remaining time of a call with a timespec of ``then`` at THEN, and these bytes above the stack pointer."""
     whole = int(then)
     memory = Segments({THEN: struct.pack("<qq", whole, round((then - whole) * unit)), STACK: stack})
     call = SystemCall(name, (*args, 0, 0, 0, 0, 0, 0)[:6])  # type: ignore[arg-type]

@@ -159,7 +159,7 @@ def test_a_call_that_the_thread_of_a_window_is_to_make() -> None:
 
 
 def test_a_semaphore_says_neither_who_holds_it_nor_what_it_is_for() -> None:
-    """Of the interpreter itself, and of a library that counts with it: nobody is inferred to hold it."""
+    """No holder is inferred for a lock of the interpreter itself, or of a library that counts with it."""
     core = Core([1, 2], {AT: bytes(32)})
     for waiting in ([*TAKING, native("acquire_timed", PYTHON)], [*TAKING[:2], native("enter")]):
         resource = only(settled(core, {1: (AT, *SEMAPHORE)}, {1: waiting, 2: [*BUSY, native("enter")]}))

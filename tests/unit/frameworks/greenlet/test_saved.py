@@ -1,4 +1,4 @@
-"""What greenlet keeps of a suspended greenlet, read out of synthesised memory of its releases."""
+"""State that greenlet saves of a suspended greenlet, read out of synthesised memory of its releases."""
 
 from __future__ import annotations
 

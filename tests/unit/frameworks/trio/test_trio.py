@@ -1,4 +1,4 @@
-"""What trio's objects tell, on synthesised ones: primitives, channels, deadlines of scopes, waits of tasks."""
+"""Reading of trio's objects, synthesised: primitives, channels, deadlines of scopes, waits of tasks."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_lock_records_its_owner(heap: Trio) -> None:
 
 
 def test_a_limiter_records_its_borrowers(heap: Trio) -> None:
-    """What is left is the total without them, and unknown without a limit."""
+    """The rest is the total without them, and unknown without a limit."""
     one, two = heap.task(), heap.task()
     borrowers = heap.make("set", [one, two])
     limited = heap.make("CapacityLimiter", _borrowers=borrowers, _total_tokens=heap.number_of(2))

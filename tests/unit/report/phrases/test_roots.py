@@ -42,7 +42,7 @@ def test_every_kind_and_state_has_words() -> None:
     ],
 )  # fmt: skip
 def test_a_program_without_findings(state: RootState, kind: RootKind, said: str) -> None:
-    """What it does by design, what moves, or what it waits for, in all three reports, within their width."""
+    """The rest by design, the progress or the wait, in all three reports, within their width."""
     one = Diagnosis(None, "x", root=root(state, kind))
     assert said in roots.sentences(KNOWN, root(state, kind))
     shown = textreport.render(KNOWN, one, color=False)

@@ -76,7 +76,7 @@ def test_the_coroutines_own_call_comes_second() -> None:
 
 
 def test_a_cell_of_a_notebook_blocks_its_kernels_loop_on_purpose() -> None:
-    """What it waits for is the cause: here a lock that nobody is known to hold."""
+    """The awaited object is the cause: here a lock that nobody is known to hold."""
     shell = PythonFrame("/v/site-packages/IPython/core/interactiveshell.py", 3823, "run_code")
     wants = (frame("<module>", 4, "/tmp/ipykernel_7/12.py"), shell, *TURN)
     lock = Resource("lock-1", "lock", "Lock l", waiters=(1,), locked=True)

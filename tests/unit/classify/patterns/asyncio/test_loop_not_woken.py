@@ -48,7 +48,7 @@ def test_one_moment_is_likely() -> None:
 
 @pytest.mark.parametrize(("left", "expected"), [(5.0, "likely"), (4.9, None), (None, None)])
 def test_a_timer_wakes_the_loop_before_long(left: Optional[float], expected: Optional[str]) -> None:
-    """What is ready runs then; only a far one lets it wait."""
+    """A near timer runs the ready callbacks; only a far one lets them wait."""
     wait = Wait("event-loop", "epoll_wait", endless=False, timeout_s=60.0, remaining_s=left)
     assert found(asleep(wait=wait)).get("loop-not-woken") == expected
 

@@ -67,7 +67,7 @@ def test_a_panic_cites_its_line() -> None:
 
 
 def test_a_check_of_its_own_is_likely() -> None:
-    """What it printed is found on the stack, if at all: the library is a fact, the reason is not."""
+    """The printed message is on the stack, if anywhere: the library is a fact, the reason is not."""
     told = Abort("call", message="Bad file descriptor (signaler.cpp:157)", basis="inferred")
     found = classify(aborted(c("zmq_close"), told=told)).findings[0]
     assert (found.pattern, found.confidence) == ("native-abort", "likely") and "signaler.cpp:157" in found.summary

@@ -44,7 +44,7 @@ def test_a_destructor_that_joins() -> None:
 
 
 def test_a_thread_that_is_still_at_work() -> None:
-    """What it waits for may end by itself: possible."""
+    """A wait that may end by itself is possible."""
     busy = thread(2, (c("Pool::work()"),), counters=counters(cpu=0.9))
     told = classify(ended(leaving(joins=2), busy)).findings[0]
     assert (told.pattern, told.confidence) == ("native-exit-wait", "possible")
