@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Dict, List, Tuple
 
 from ..evidence import Evidence
-from ..findings import Found, Missing, Outcome, Refuted, Template
+from ..findings import Culprit, Found, Missing, Outcome, Refuted, Template
 from ..findings.told import RootState
 from ..waitgraph import Agent
 from . import patterns as _patterns
@@ -106,7 +106,7 @@ def classify(evidence: Evidence) -> Outcome:
     matches = [(pattern, match) for pattern, match in matches if not _is_said(view, pattern, match)]
     findings = _shortened(
         [
-            _finding(evidence, pattern, match, matches)._replace(culprits=_with_ancestor(view, match).culprits)
+            _finding(evidence, pattern, match, matches)._replace(culprits=_with_ancestor(view, match))
             for pattern, match in ranked(view, matches)
         ]
     )
@@ -125,7 +125,7 @@ def _is_told(view: View, verdict: Verdict, matches: List[Tuple[Pattern, Match]])
     """Return whether a pattern has explained the wait at a root already.
 
     A match names its thread or task, one of a cycle, or one that is to signal it; or it is of the same pattern and process,
-    and names none.
+    and names none. A *possible* match does not explain a cycle that is *likely*.
     """
     root = verdict.root
     if root.kind == "cycle" and verdict.match.confidence == "likely":
@@ -149,24 +149,21 @@ def _unless_passing(view: View, pattern: Pattern, match: Match) -> Match:
     return replace(match, confidence="possible", evidence=(*match.evidence, _UNSEEN()))
 
 
-def _with_ancestor(view: View, match: Match) -> Match:
-    """Return a match of a child process with the line of its ancestor that waits for that child in the end.
+def _with_ancestor(view: View, match: Match) -> Tuple[Culprit, ...]:
+    """Return the culprits of a match in a child process, with the line of its nearest ancestor that waits for that child.
 
     The child's line may be one of a library's program, and the fault the way in which it was started.
     """
-    told = {(c.pid, c.file, c.line) for c in match.culprits}
-    if match.pid is None or any(c.pid != match.pid for c in match.culprits) or match.pid not in view.by_pid:
-        return match
-    parent = view.by_pid.get(view.by_pid[match.pid].ppid or 0)
-    while parent is not None:
+    process = view.by_pid.get(match.pid or 0)
+    if process is None or any(c.pid != match.pid for c in match.culprits):
+        return match.culprits
+    for parent in (view.by_pid[pid] for pid in view.ancestors(process) if pid in view.by_pid):
         main = view.main(parent)
-        way = follow(view, Agent(parent.pid, main.tid)) if main is not None else None
-        frame = frame_of(view, way.start) if way is not None and way.end.pid == match.pid else None
-        if way is not None and frame is not None and (parent.pid, frame.file, frame.line) not in told:
-            line = view.culprit_of(way.start, frame)
-            return replace(match, culprits=(*match.culprits[:_MOST_OWN], line, *match.culprits[_MOST_OWN:]))
-        parent = view.by_pid.get(parent.ppid or 0)
-    return match
+        agent = Agent(parent.pid, main.tid) if main is not None else None
+        frame = frame_of(view, agent) if agent is not None and follow(view, agent).end.pid == match.pid else None
+        if agent is not None and frame is not None:
+            return (*match.culprits[:_MOST_OWN], view.culprit_of(agent, frame), *match.culprits[_MOST_OWN:])
+    return match.culprits
 
 
 def _is_said(view: View, pattern: Pattern, match: Match) -> bool:

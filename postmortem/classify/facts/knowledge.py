@@ -62,6 +62,9 @@ IDLE = (
 #: Functions of a user interface's library that wait for events in native code, where they are the innermost Python frame.
 WINDOW_LOOPS = (("/tkinter/__init__.py", "mainloop"), ("/tkinter/__init__.py", "wait_window"))
 
+#: Functions of event loops below which callbacks run (Twisted 8 to 25, paho-mqtt 1 and 2).
+LOOPS = (LOOP_STEP, *WINDOW_LOOPS, ("twisted/internet/base.py", "mainLoop"), ("paho/mqtt/client.py", "loop_forever"))
+
 #: Functions of interactive shells that run what a person has typed: (path suffix, function).
 SHELLS = (("IPython/core/interactiveshell.py", "run_code"), ("/code.py", "runcode"))
 

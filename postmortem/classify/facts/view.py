@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Dict, FrozenSet, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from ...evidence import Evidence, Process, PythonFrame, Thread
 from ...evidence.vocabulary import WaitKind
@@ -25,6 +25,9 @@ _GIVES_UP = Template("the cycle opens when the time limit of {agents: or } is ov
 _WORKS = Template("meanwhile {thread}{of} used {share:.1%} of a core and woke {wakes:.0f} times a second{more}")
 _OF_PROCESS = Template(" of process {pid}")
 _MORE_WORK = Template(", and {count} more {count:v is|are} at work")
+
+#: Generations of processes, at most.
+_DEEPEST = 10
 
 
 class View:
@@ -218,6 +221,15 @@ class View:
         """Return the child processes."""
         return [p for p in self.processes if p.ppid == process.pid]
 
+    def ancestors(self, process: Process) -> Tuple[int, ...]:
+        """Return the pids of the parent, grandparent, …, up to and including the first that was not captured."""
+        found: List[int] = []
+        current: Optional[Process] = process
+        while current is not None and current.ppid is not None and current.ppid not in found and len(found) < _DEEPEST:
+            found.append(current.ppid)
+            current = self.by_pid.get(current.ppid)
+        return tuple(found)
+
     # ------------------------------------------------------------------ citing
 
     def culprit(
@@ -278,6 +290,11 @@ class View:
         if not seen:
             return knowledge.own_frame(thread.python)
         return max(seen, key=lambda f: (seen[f], f.file, f.line or 0))
+
+    def sampled_share(self, thread: Thread, shows: Callable[[Tuple[PythonFrame, ...]], bool]) -> float:
+        """Return the share of a thread's py-spy samples whose frames show something; 0 without samples."""
+        counted = [(count, shows(frames)) for count, frames in self.samples(thread)]
+        return sum(count for count, shown in counted if shown) / max(1, sum(count for count, _shown in counted))
 
     def samples(self, thread: Thread) -> Iterator[Tuple[int, Tuple[PythonFrame, ...]]]:
         """Yield (count, frames) of the thread's py-spy samples."""

@@ -95,8 +95,10 @@ def _end(view: View, root: Root) -> object:
 
 def pattern_of(view: View, root: Root) -> Optional[str]:
     """Return the id of the pattern that the kind of a root belongs to; None if there is none."""
-    if root.kind == "cycle" or _joins_in_loop(view, root.way):
-        return "loop-self-wait" if _joins_in_loop(view, root.way) else _of_cycle(root.way.cycle)
+    if _joins_in_loop(view, root.way):
+        return "loop-self-wait"
+    if root.kind == "cycle":
+        return _of_cycle(root.way.cycle)
     if blocked_loop(view, root.way) is not None:
         return "blocking-call-in-coroutine"
     thread, process = view.graph.places.thread(root.agent), view.by_pid.get(root.agent.pid)
@@ -123,8 +125,6 @@ def _of_outside(root: Root, thread: Optional[Thread]) -> Optional[str]:
     return _PATTERNS.get(root.kind)
 
 
-#: Functions of other frameworks' event loops, above all that they call: (path suffix, function).
-_LOOPS = (("twisted/internet/base.py", "mainLoop"), ("paho/mqtt/client.py", "loop_forever"))
 #: Names of functions that ask for a lock again and again, with sleeps between.
 _ASKS = ("acquire", "lock", "__enter__")
 
@@ -135,7 +135,9 @@ def _joins_in_loop(view: View, way: Way) -> bool:
     joins = [edge for edge in way.cycle if edge.kind == "thread"]
     joins += [edge for edge in way.edges if edge.kind == "thread" and edge.waiter in wanted]
     threads = [view.graph.places.thread(edge.waiter) for edge in joins]
-    return any(thread is not None and any(knowledge.in_table(f, _LOOPS) for f in thread.python) for thread in threads)
+    return any(
+        thread is not None and any(knowledge.in_table(f, knowledge.LOOPS) for f in thread.python) for thread in threads
+    )
 
 
 def _asks_for_lock(thread: Thread) -> bool:

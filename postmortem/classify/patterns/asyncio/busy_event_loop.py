@@ -158,8 +158,7 @@ def _always_ready(view: View, process: Process) -> Iterator[Answer]:
 
 def _failing(view: View, thread: Thread) -> float:
     """Return the share of a loop thread's samples in which it reports the exception of a callback."""
-    counted = [(count, any(knowledge.in_table(f, _REPORTS) for f in frames)) for count, frames in view.samples(thread)]
-    return sum(count for count, reports in counted if reports) / max(1, sum(count for count, _reports in counted))
+    return view.sampled_share(thread, lambda frames: any(knowledge.in_table(f, _REPORTS) for f in frames))
 
 
 def _known(count: Optional[int]) -> Slot:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Iterator, List, Optional, Set, Tuple
 
 from ....evidence import Loop, Process, PythonFrame, Task, Thread
-from ....findings import Template
+from ....findings import Template, Text
 from ....waitgraph import Agent
 from ...facts.clauses import named
 from ...facts.knowledge import in_table, is_library, is_loop_machinery, is_stdlib, own_frame
@@ -49,20 +49,22 @@ def undelivered(view: View, process: Process, min_cpu: float, min_spin: float) -
         thread = view.thread(process, loop.tid)
         if thread is None:
             continue
-        again = [f for f in loop.ready_callbacks if in_table(f, _DELIVERS)] or _delivering(view, thread)
-        if not again or (view.wanted_share(thread) or 0.0) < min_cpu:
+        again = _again(view, loop, thread)
+        if again is None or (view.wanted_share(thread) or 0.0) < min_cpu:
             continue
         spin = _spin(view, process, thread)
         if spin >= min_spin:
-            yield _match(view, process, loop, thread, spin, again[0])
+            yield _match(view, process, loop, thread, spin, again)
 
 
-def _delivering(view: View, thread: Thread) -> List[PythonFrame]:
-    """Return the frames of a delivery that runs at this moment, so that it is not in the queue, and in many samples."""
-    now = [frame for frame in thread.python if in_table(frame, _DELIVERS)]
-    counted = [(count, any(in_table(f, _DELIVERS) for f in frames)) for count, frames in view.samples(thread)]
-    often = sum(count for count, inside in counted if inside) >= _OFTEN * sum(count for count, _inside in counted)
-    return now if now and counted and often else []
+def _again(view: View, loop: Loop, thread: Thread) -> Optional[Text]:
+    """Return why a cancellation is delivered again and again: it is in the ready queue, or runs now and in many samples."""
+    queued = next((f for f in loop.ready_callbacks if in_table(f, _DELIVERS)), None)
+    if queued is not None:
+        return _AGAIN(callback=queued)
+    runs = next((f for f in thread.python if in_table(f, _DELIVERS)), None)
+    often = view.sampled_share(thread, lambda frames: any(in_table(f, _DELIVERS) for f in frames)) >= _OFTEN
+    return _RUNS(callback=runs) if runs is not None and often else None
 
 
 def _spin(view: View, process: Process, thread: Thread) -> float:
@@ -71,8 +73,7 @@ def _spin(view: View, process: Process, thread: Thread) -> float:
     The last is a step that the cancellation woke and that suspends again.
     """
     awaits = {(f.file, f.line, f.function) for t in process.tasks if t.state == "pending" for f in t.stack}
-    counted = [(count, _turns(frames, awaits)) for count, frames in view.samples(thread) if frames]
-    return sum(count for count, turns in counted if turns) / max(1, sum(count for count, _turns in counted))
+    return view.sampled_share(thread, lambda frames: bool(frames) and _turns(frames, awaits))
 
 
 def _turns(frames: Tuple[PythonFrame, ...], awaits: Set[Tuple[str, Optional[int], str]]) -> bool:
@@ -83,22 +84,21 @@ def _turns(frames: Tuple[PythonFrame, ...], awaits: Set[Tuple[str, Optional[int]
     )
 
 
-def _match(view: View, process: Process, loop: Loop, thread: Thread, spin: float, again: PythonFrame) -> Match:
+def _match(view: View, process: Process, loop: Loop, thread: Thread, spin: float, again: Text) -> Match:
     left = [t for t in process.tasks if t.loop == loop.id and t.state == "pending" and t.ready is False]
     places: List[Tuple[Task, PythonFrame]] = [(t, f) for t in left[:20] for f in t.stack if not is_library(f)]
     seen = [f for _n, frames in view.samples(thread) for f in frames if in_table(f, _DELIVERS)]
+    seen = seen or [f for f in loop.ready_callbacks if in_table(f, _DELIVERS)][:1]
     first = own_frame(left[0].stack) if left else None
     where = _STAY(count=len(left), first=first) if first is not None else None
     culprits = [view.culprit_of(Agent(process.pid, task=t.id), f) for t, f in places]
-    culprits += [view.culprit(process, f, thread) for f in dict.fromkeys(seen)] or [
-        view.culprit(process, again, thread)
-    ]
+    culprits += [view.culprit(process, f, thread) for f in dict.fromkeys(seen)]
     return Match(
         confidence="likely",
         summary=_SUMMARY(thread=named(thread), where=where),
         evidence=(
             _TURNS(wanted=view.wanted_share(thread) or 0, spin=spin),
-            (_AGAIN if loop.ready_callbacks else _RUNS)(callback=again),
+            again,
             *(_STILL(task=Agent(process.pid, task=t.id), frame=f) for t in left[:4] for f in [own_frame(t.stack)] if f),
         ),
         culprits=tuple(dict.fromkeys(culprits)),

@@ -66,8 +66,7 @@ def kept_in(view: View, process: Process, thread: Thread) -> Optional[PythonFram
 def inside(view: View, process: Process, thread: Thread) -> float:
     """Return the share of samples inside a callback."""
     task = running(process, thread)
-    counted = [(count, step(frames, task) is not None) for count, frames in view.samples(thread)]
-    return sum(count for count, is_inside in counted if is_inside) / max(1, sum(count for count, _is in counted))
+    return view.sampled_share(thread, lambda frames: step(frames, task) is not None)
 
 
 def fills(process: Process, thread: Thread) -> Optional[str]:
@@ -93,13 +92,8 @@ def calls_out(view: View, process: Process, thread: Thread, least: float) -> boo
     at = next((i for i, f in enumerate(thread.python) if (f.file, f.function) in chain), 0)
     if not at:
         return False
-    called = thread.python[at - 1]
-    counted = [
-        (count, any((f.file, f.function) == (called.file, called.function) for f in frames))
-        for count, frames in view.samples(thread)
-    ]
-    total = sum(count for count, _within in counted)
-    return bool(total) and sum(count for count, within in counted if within) >= least * total
+    called = thread.python[at - 1].file, thread.python[at - 1].function
+    return view.sampled_share(thread, lambda frames: any((f.file, f.function) == called for f in frames)) >= least
 
 
 def others(process: Process, loop: Optional[Loop]) -> List[Task]:

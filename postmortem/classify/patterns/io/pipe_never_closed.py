@@ -28,7 +28,7 @@ from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from . import pipes
-from .pipes import Holder, Waiter, ancestors, behind, holders, only_reads, read_ends, waiters, waits_too
+from .pipes import Holder, Waiter, behind, holders, only_reads, read_ends, waiters, waits_too
 from .silentpeers import caught
 
 PATTERN = Pattern(
@@ -123,14 +123,14 @@ def _may_write(view: View, reader: Process, pipe: Resource, other: Holder) -> bo
     It is an ancestor or descendant of the reader, or its neighbour in a pipeline. An orphaned daemon, or a sibling that
     runs another program, inherited the descriptor by accident.
     """
-    if other.pid in ancestors(view, reader):
+    if other.pid in view.ancestors(reader):
         return True
     process = view.by_pid.get(other.pid)
     if process is None:  # a process that was not captured has inherited it, unless it gave the pipe to the reader
         return any(end.pid == reader.pid and end.fd == 0 for end in pipe.ends)
     if process.ppid == reader.ppid and process.ppid in view.by_pid:
         return other.standard or process.argv == view.by_pid[process.ppid].argv
-    return reader.pid in ancestors(view, process)
+    return reader.pid in view.ancestors(process)
 
 
 def _match(view: View, waiter: Waiter, ends: List[Resource]) -> Match:

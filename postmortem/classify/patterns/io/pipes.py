@@ -16,7 +16,6 @@ WRITES = frozenset(("write", "writev", "pwrite64", "sendto", "sendmsg", "sendmms
 _READS = frozenset(("read", "readv", "recvfrom", "recvmsg"))
 #: Files whose frames show that a task waits for a process started by its loop.
 _ASYNC_CHILD = ("asyncio/subprocess.py", "asyncio/base_subprocess.py")
-_DEEPEST = 10
 _STDERR = 2
 
 _OF_PROGRAM = Template("{waiter} of {program}")
@@ -101,7 +100,7 @@ def inherited(view: View, resource: Resource, reader: int, pid: int) -> bool:
     if process is None:
         return False
     mine = {(end.fd, end.mode) for end in resource.ends if end.pid == pid}
-    above = [one for one in ancestors(view, process) if one != reader]
+    above = [one for one in view.ancestors(process) if one != reader]
     theirs = {(end.fd, end.mode) for end in resource.ends if end.pid in above}
     return bool(mine) and mine <= theirs
 
@@ -214,7 +213,7 @@ def drained(reader: Process, several: List[Waiter], pipe: Resource) -> bool:
 
 def awaits_orders(view: View, process: Process, thread: Thread, resource: Optional[Resource]) -> Optional[Text]:
     """Return why a wait for this peer may be idle by design; None if nothing shows that."""
-    if resource is not None and any(waker.pid in ancestors(view, process) for waker in resource.wakers):
+    if resource is not None and any(waker.pid in view.ancestors(process) for waker in resource.wakers):
         return _WORKER()
     if any(frame.file.endswith(multiprocessing("managers")) for frame in thread.python[:6]):
         return _MANAGER()
@@ -226,16 +225,6 @@ def behind(view: View, process: Process) -> Optional[Waiter]:
     found = [w for p in view.processes if p is not process for w in waiters(view, p) if own_frame(w.frames)]
     needing = [w for w in found if any(waker.pid == process.pid for waker in w.resource.wakers)]
     return min(needing, key=lambda w: w.process.pid != process.ppid, default=None)
-
-
-def ancestors(view: View, process: Process) -> Tuple[int, ...]:
-    """Return the pids of the parent, grandparent, …, up to and including the first that was not captured."""
-    found: List[int] = []
-    current: Optional[Process] = process
-    while current is not None and current.ppid is not None and current.ppid not in found and len(found) < _DEEPEST:
-        found.append(current.ppid)
-        current = view.by_pid.get(current.ppid)
-    return tuple(found)
 
 
 def culprits_of(view: View, waiter: Waiter) -> Tuple[Culprit, ...]:

@@ -25,7 +25,7 @@ from ...facts import clauses
 from ...facts.knowledge import in_table, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
-from .pipes import WRITES, Waiter, ancestors, behind, holders, read_ends, waiters, waiters_of_unknown
+from .pipes import WRITES, Waiter, behind, holders, read_ends, waiters, waiters_of_unknown
 
 PATTERN = Pattern(
     id="stdin-wait",
@@ -78,7 +78,7 @@ def match(view: View) -> Iterator[Answer]:
             senders = {other.pid for other in holders(view, stdin) if other.pid in view.by_pid}
             # a process that waits for this one does not answer it
             waits = stdin.kind == "terminal" and behind(view, process)
-            sends = bool(senders & {process.pid, *ancestors(view, process)}) and not waits
+            sends = bool(senders & {process.pid, *view.ancestors(process)}) and not waits
             asked = sends and _asks(view, waiter, own_frame(waiter.frames))
             if sends and not (
                 asked and (view.graph.stuck(waiter.agent) or all(_only_reads(view, pid) for pid in senders))

@@ -13,7 +13,6 @@ from ...facts import clauses
 from ...facts.knowledge import own_frame
 from ...facts.suspended import standing
 from ...facts.view import View
-from ..io.pipes import ancestors
 
 _SELF = (
     "posix.kill",
@@ -71,9 +70,7 @@ def stoppers(view: View, process: Process) -> Tuple[Tuple[Culprit, ...], List[Te
             return (view.culprit(process, frame, thread),), [_BY_ITSELF(frame=frame)]
     if process.stopped_by in TERMINAL:
         return standing(view, process), []
-    order = dict.fromkeys(
-        (*ancestors(view, process), *(p.pid for p in view.processes if p is not process), process.pid)
-    )
+    order = dict.fromkeys((*view.ancestors(process), *(p.pid for p in view.processes if p is not process), process.pid))
     for other in [view.by_pid[pid] for pid in order if pid in view.by_pid]:
         if other.stops:
             whose = _ITS_OWN if other is process else _ITS_PARENTS if other.pid == process.ppid else _ANOTHERS
