@@ -214,6 +214,19 @@ def test_progress(known: Any, expected: Tuple[str, str]) -> None:
     assert state(one, resources=(lock("l", None),)) == expected
 
 
+@pytest.mark.parametrize(
+    ("inside", "expected"), [("httpcore/_async/connection_pool.py", "waiting"), ("trio/_sync.py", "idle")]
+)
+def test_a_task_inside_a_librarys_call_wants_its_answer(inside: str, expected: str) -> None:
+    """A wait for a connection is no wait by design, whatever serves beside it; a wait in the program's own event may be."""
+    called = frame("wait", 35, f"/venv/lib/python3.12/site-packages/{inside}")
+    wait = TaskWait("event", "e", endless=True)
+    task = Task("t", "worker", "pending", "l", (called, frame("fetch", 55)), "Event", wait=wait, ready=False)
+    polls = thread(1, RESTING, wait=Wait("event-loop", "epoll_wait", endless=True))
+    event = Resource("e", "async-event", "Event")
+    assert root(whole([polls], event, loops=(Loop("l", 1, ready=0, watched=1),), tasks=(task,))).state == expected
+
+
 @pytest.mark.parametrize(("cpu", "expected"), [(0.01, "waiting"), (0.9, "progressing")])
 def test_a_child_that_is_not_python_progresses_if_it_computes(cpu: float, expected: str) -> None:
     """A shell that polls with short sleeps wakes again and again, and each new one of its children was not observed yet."""

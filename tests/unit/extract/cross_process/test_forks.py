@@ -88,6 +88,25 @@ def test_an_ident_that_was_given_to_a_later_thread(tmp_path: Path) -> None:
     assert with_kinship([parent, mine], free, lambda _pid: ElfCore(path))[1].resources[0].owner_tid == 21
 
 
+@pytest.mark.parametrize("joined", [True, False])
+def test_a_lost_thread_whose_memory_is_used_again(tmp_path: Path, joined: bool) -> None:
+    """The parent's consumer awaits the original of a queue that the child joins, so that it existed before the fork.
+
+    Without such an object the two threads may merely have got the same memory, one after the other.
+    """
+    path = child_core(tmp_path, threads=(FORKER,))
+    queue = Resource("queue-1", "queue", "Queue q", waiters=(11,))
+    parent = Process(1, threads=(Thread(10, is_main=True), Thread(11, "consumer")), resources=(queue,))
+    copy = Resource("queue-5", "queue", "Queue q", waiters=(21,) if joined else ())
+    mine = Process(2, 1, threads=(Thread(2, is_main=True), Thread(21, "worker")), resources=(copy,))
+    traces = {
+        1: Trace(b"same", {FORKER: 10, OTHER: 11}, things={"queue-1": 0x7000}),
+        2: Trace(b"same", {FORKER: 2, OTHER: 21}, things={"queue-5": 0x7000}),
+    }
+    found = with_kinship([parent, mine], traces, lambda _pid: ElfCore(path))[1]
+    assert found.left_behind == ((LeftBehind(11, "consumer", ("queue-5",)),) if joined else ())
+
+
 def test_threads_that_stayed_in_the_parent(tmp_path: Path) -> None:
     """Those whose control blocks the child has, native ones too; and what they await the original of."""
     native, path = BLOCKS + 0x180, child_core(tmp_path, threads=(FORKER, OTHER, BLOCKS + 0x180))

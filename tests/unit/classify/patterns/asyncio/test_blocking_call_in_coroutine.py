@@ -123,6 +123,19 @@ def test_a_coroutine_that_computes_itself_makes_no_call() -> None:
     assert "does not await" in because(blocked(cpu=1.0, wait=None, tasks=(running, *TASKS[1:])))
 
 
+@pytest.mark.parametrize(("share", "expected"), [(90, "likely"), (89, None)])
+def test_a_librarys_coroutine_inside_one_call(share: int, expected: Optional[str]) -> None:
+    """The call is an ordinary function's, and on the stack all the time: the coroutine that made it cannot await."""
+    detect = frame("detect", 30, "/venv/lib/python3.12/site-packages/chardet/__init__.py")
+    text = frame("text", 700, "/venv/lib/python3.12/site-packages/aiohttp/client_reqrep.py")
+    chain = (text, frame("handle", 20))
+    deep, away = (detect, *chain, *TURN), (*chain, *TURN)
+    task = changed(TASKS[0], stack=chain)
+    main = thread(1, deep, counters=counters(1.0), samples=samples((share, deep), (100 - share, away)))
+    known = evidence(process([main], loops=(KEPT,), tasks=(task, *TASKS[1:])))
+    assert found(known).get("blocking-call-in-coroutine") == expected
+
+
 def test_a_queue_without_a_bound_is_the_cause() -> None:
     """Putting into it never waits, and so never gives the loop a turn."""
     known = blocked(cpu=1.0, wait=None)

@@ -90,6 +90,20 @@ def test_a_holder_that_was_seen_to_wait_has_got_the_lock() -> None:
     assert found(known)["lock-contention"] == "likely"
 
 
+def test_waiters_that_can_never_move_do_not_contend() -> None:
+    """The holder got the lock within the window, and wants one that a waiter has: the circle is the cause."""
+    first = thread(
+        2, INSIDE, holds=(held("l", 1, 20),), wait=locked("m"), samples=samples((99, TAKES)), counters=counters()
+    )
+    second = thread(
+        3, TAKES, holds=(held("m", 1, 21),), wait=locked("l"), samples=samples((99, TAKES)), counters=counters()
+    )
+    third = thread(4, TAKES, wait=locked("l"), samples=samples((99, TAKES)), counters=counters())
+    locks = (lock("l", 2, [3, 4]), lock("m", 3, [2]))
+    known = found(evidence(process([first, second, third], resources=locks, signal_handlers=(), cancels=())))
+    assert "lock-contention" not in known and "lock-order-deadlock" in known
+
+
 def test_without_a_window_nothing_is_known_to_move() -> None:
     """From a core it abstains."""
     report = classify(contended(window=None))
