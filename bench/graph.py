@@ -20,6 +20,7 @@ from typing import List
 from postmortem.evidence import Evidence, Gap, Trigger
 from postmortem.extract.assemble.cores import open_core
 from postmortem.extract.process.reading import read
+from postmortem.extract.process.summary import process_of
 from postmortem.foreign.processfiles import Files, Shelves, below
 from postmortem.waitgraph import WaitGraph
 
@@ -91,7 +92,7 @@ def _measure(path: Path, files: Files) -> None:
     gaps: List[Gap] = []
     reader, _directory = read(core, core.pid or 0, None, files, gaps, False)
     read_s = time.perf_counter() - began
-    process = reader.process({})
+    process = process_of(reader, {}).process
     process_s = time.perf_counter() - began - read_s
     evidence = Evidence(Trigger("core"), (process,), tuple(gaps))
     graph = WaitGraph(evidence)
@@ -102,7 +103,7 @@ def _measure(path: Path, files: Files) -> None:
         f"read {read_s:.2f} s, evidence {process_s:.2f} s, graph {total - read_s - process_s:.2f} s, in all {total:.2f} s"
     )
     print(f"{len(process.threads)} threads, {len(process.tasks)} tasks, {stuck} of them stuck, circles of {circles}")
-    print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB; {_told([*gaps, *reader.gaps])}")
+    print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB; {_told([*gaps, *reader.context.gaps])}")
 
 
 def _told(gaps: List[Gap]) -> str:

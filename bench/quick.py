@@ -72,7 +72,8 @@ class Pair(NamedTuple):
 def main() -> int:
     given = _parser().parse_args()
     if given.compare:
-        compare(*(json.loads((RESULTS / f"{name}.json").read_text("utf-8")) for name in given.compare), given.compare)
+        one, other = (json.loads((RESULTS / f"{name}.json").read_text("utf-8")) for name in given.compare)
+        compare(one, other, given.compare)
         return 0
     if given.save and not given.save.replace("-", "").replace(".", "").isalnum():
         raise SystemExit("--save takes a plain name: letters, digits, - and .")

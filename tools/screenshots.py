@@ -12,11 +12,12 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Dict, NamedTuple
+from typing import Dict, Literal, NamedTuple
 
 from postmortem import evidence as ev
 from postmortem.classify.engine import classify
 from postmortem.report.html import page
+from postmortem.report.phrases.findings import in_words
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "screenshots"
@@ -34,7 +35,7 @@ FLAGS = (
 
 class Picture(NamedTuple):
     case: str
-    scheme: str
+    scheme: Literal["light", "dark"]
     width: int
     height: int
     at: str  # CSS selector of what stands at the top
@@ -60,7 +61,7 @@ def main() -> int:
         for name, picture in PICTURES.items():
             evidence = ev.decode((ROOT / "corpora" / picture.case / "evidence.json").read_bytes())
             path = Path(folder) / f"{name}.html"
-            path.write_text(page.render(evidence, classify(evidence)), "utf-8")
+            path.write_text(page.render(evidence, in_words(classify(evidence), evidence)), "utf-8")
             tab = browser.new_page(
                 viewport={"width": picture.width, "height": picture.height},
                 color_scheme=picture.scheme,
