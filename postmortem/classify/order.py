@@ -68,14 +68,15 @@ def _consequences(view: View, matches: List[Item]) -> List[Set[int]]:
     after: List[Set[int]] = [set() for _match in matches]
     by_agent: Dict[Agent, List[int]] = {}
     by_pid: Dict[int, List[int]] = {}
+    named = [_agents(view, match) for _pattern, match in matches]
     for at, (_pattern, match) in enumerate(matches):
         by_pid.setdefault(match.pid or 0, []).append(at)
-        for agent in _agents(view, match):
+        for agent in named[at]:
             by_agent.setdefault(agent, []).append(at)
     for at, item in enumerate(matches):
-        own = frozenset(_agents(view, item[1]))
-        for agent in _agents(view, item[1])[:_FOLLOWED]:
-            beyond = {cause for later in _beyond(view, agent) - own for cause in by_agent.get(later, ())}
+        for agent in named[at][:_FOLLOWED]:
+            later = _beyond(view, agent).difference(named[at])
+            beyond = {cause for one in later for cause in by_agent.get(one, ())}
             after_these = {cause for cause in beyond if _causes(matches[cause], item)}
             more = {other for other in by_agent[agent] if _explains_more(matches[other], item)}
             for cause in (after_these | more) - {at}:
@@ -106,13 +107,12 @@ def _explains_more(one: Item, other: Item) -> bool:
 
 def _agents(view: View, match: Match) -> List[Agent]:
     """Return the threads and tasks whose lines a match names, the first first."""
-    named = []
-    for culprit in match.culprits:
-        if culprit.task is not None:
-            named.append(Agent(culprit.pid, task=_task_ids(view, culprit.pid).get(culprit.task, culprit.task)))
-        elif culprit.tid is not None:
-            named.append(Agent(culprit.pid, culprit.tid))
-    return list(dict.fromkeys(named))
+    places = dict.fromkeys((c.pid, None if c.task is not None else c.tid, c.task) for c in match.culprits)
+    return [
+        Agent(pid, tid, _task_ids(view, pid).get(task, task) if task is not None else None)
+        for pid, tid, task in places
+        if tid is not None or task is not None
+    ]
 
 
 def _task_ids(view: View, pid: int) -> Dict[str, str]:
