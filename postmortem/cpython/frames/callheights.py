@@ -21,6 +21,8 @@ from .frame import Frame, Frames
 #: PyMethodObject.im_func
 _FUNC = 16
 _BUILTIN = ("builtin_function_or_method", "builtin_method", "method_descriptor", "classmethod_descriptor")
+#: End of the type name of Cython's functions, PyCFunctionObject and more (Cython/Utility/CythonFunction.c of 0.29-3.3).
+COMPILED = "cython_function_or_method"
 
 
 class _Calls(NamedTuple):
@@ -93,7 +95,7 @@ def _size(calls: _Calls, instruction: int, operand: int) -> Optional[int]:
 
 
 def _is_called(frames: Frames, value: int, inner: Optional[Frame]) -> bool:
-    """Return whether a value is the running callee: a function with the inner frame's code, or a C function."""
+    """Return whether a value is the running callee: a function with the inner frame's code, or a function in C."""
     objects = frames.objects
     name = objects.type_name(value)
     try:
@@ -101,7 +103,7 @@ def _is_called(frames: Frames, value: int, inner: Optional[Frame]) -> bool:
             value = objects.field(value, _FUNC)
             name = objects.type_name(value)
         if inner is None:
-            return name in _BUILTIN
+            return name is not None and (name in _BUILTIN or name.endswith(COMPILED))
         return name == "function" and objects.memory.u64(value + objects.layout.func_code) == inner.code.address
     except (Fault, NotThat):
         return False

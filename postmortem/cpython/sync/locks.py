@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Callable, Dict, Iterator, List, Literal, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...memory import Fault
+from ..frames.callheights import COMPILED
 from ..frames.frame import Frame, Frames
 from ..frames.names import Names
 from ..objects.attributes import attribute, attributes, class_value
@@ -45,8 +46,6 @@ _PURE_RLOCK = "_RLock"
 _EXITS = ("__exit__", "__aexit__")
 #: PyDescrObject.d_name, PyMethodDescrObject.d_method (Include/cpython/descrobject.h, descrobject.h before 3.11)
 _DESCRIBED, _METHOD = 24, 40
-#: Functions of Cython: PyCFunctionObject and more (Cython/Utility/CythonFunction.c of 0.29-3.3).
-_COMPILED = "cython_function_or_method"
 
 
 @dataclass(frozen=True)
@@ -295,7 +294,7 @@ class Locks:
             if name == "function":
                 qualname = objects.optional_text(objects.memory.u64(value + objects.layout.func_qualname))
                 return qualname is not None and qualname.split(".")[-1] in _EXITS
-            if name is not None and name.endswith(_COMPILED):
+            if name is not None and name.endswith(COMPILED):
                 return self._is_builtin(value, _EXITS)
             return name == "method_descriptor" and objects.optional_text(objects.field(value, _DESCRIBED)) in _EXITS
         except Fault:

@@ -53,7 +53,10 @@ class Calling:
 
     def __init__(self, *stack: str, instruction: int = 161, operand: int = 0) -> None:
         self._names = dict(enumerate(stack, 1))
-        names, kinds = self._names, {"get": "method_descriptor", "it": "Queue", "": None}
+        names, kinds = (
+            self._names,
+            {"get": "method_descriptor", "it": "Queue", "": None, "cy": "_cython_3_1_3.cython_function_or_method"},
+        )
         self.objects: Any = SimpleNamespace(
             layout=LAYOUTS[3, 10], type_name=lambda value: kinds.get(names[value], "str"), memory=None
         )
@@ -70,8 +73,14 @@ class Calling:
 
 @pytest.mark.parametrize(
     ("stack", "least"),
-    [(("get", "it"), 4), (("x", "get", "it"), 5), (("get", "it", "get", "it"), 4), (("x", "y"), None)],
-    ids=["alone", "above something", "with leftovers above", "not to be seen"],
+    [
+        (("get", "it"), 4),
+        (("x", "get", "it"), 5),
+        (("get", "it", "get", "it"), 4),
+        (("x", "y"), None),
+        (("cy", "it"), 4),
+    ],
+    ids=["alone", "above something", "with leftovers above", "not to be seen", "Cython's"],
 )
 def test_a_call_in_progress_tells_the_least_height(stack: tuple[str, ...], least: Optional[int]) -> None:
     """Two locals and what the call has on the stack; the lowest place that fits counts, for the ones above may be stale."""
