@@ -82,13 +82,9 @@ def test_causes_are_told_apart(diagnoses: Dict[str, Diagnosis]) -> None:
 
 
 def test_few_hangs_look_alike(diagnoses: Dict[str, Diagnosis]) -> None:
-    """Nearly all recognised hangs have a signature of their own, though all programs have the same file name.
-
-    Those whose interpreter has ended have no place of the program: only its name tells them apart.
-    """
+    """Nearly all recognised hangs have a signature of their own, though all programs have the same file name."""
     seen: Dict[str, Set[str]] = defaultdict(set)
-    hangs = [case for case in RECORDED if case.kind == "hang" and _firm(case, diagnoses[case.name])]
-    firm = [case for case in hangs if diagnoses[case.name].verdict != "native-exit-wait" or _places(diagnoses[case.name])]
+    firm = [case for case in RECORDED if case.kind == "hang" and _firm(case, diagnoses[case.name])]
     for case in firm:
         seen[diagnoses[case.name].signature].add(case.name)
     shared = [names for names in seen.values() if len(names) > 1]
