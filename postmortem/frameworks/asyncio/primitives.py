@@ -53,22 +53,32 @@ class Primitive(NamedTuple):
     unbuffered: bool = False  # a channel that hands items over without keeping any
 
 
-class Primitives:
-    """Primitives of one interpreter; public methods never raise."""
+class PrimitivesByAddress:
+    """Primitives of one interpreter, each read once, since thousands of tasks may wait for it."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._slots = Slots(objects)
-        self._classes: Dict[int, Optional[Tuple[PrimitiveKind, str]]] = {}
         self._known: Dict[int, Optional[Primitive]] = {}
 
     def at(self, address: Optional[int]) -> Optional[Primitive]:
-        """Return the primitive at an address, cached, since thousands of tasks may wait for one; None if it is none."""
+        """Return the primitive at an address; None if there is none. Never raises."""
         if not address:
             return None
         if address not in self._known:
             self._known[address] = self._at(address)
         return self._known[address]
+
+    def _at(self, address: int) -> Optional[Primitive]:
+        raise NotImplementedError
+
+
+class Primitives(PrimitivesByAddress):
+    """Primitives of asyncio; public methods never raise."""
+
+    def __init__(self, objects: Objects) -> None:
+        super().__init__(objects)
+        self._slots = Slots(objects)
+        self._classes: Dict[int, Optional[Tuple[PrimitiveKind, str]]] = {}
 
     def _at(self, address: int) -> Optional[Primitive]:
         try:

@@ -14,30 +14,21 @@ from typing import Callable, Dict, Mapping, Optional, Tuple
 
 from ...cpython.frames.frame import Frames
 from ...cpython.heap.parts import Parts
-from ...cpython.objects.builtins import NotThat, Objects
+from ...cpython.objects.builtins import NotThat
 from ...memory import Fault
-from ..asyncio.primitives import Primitive
+from ..asyncio.primitives import Primitive, PrimitivesByAddress
 from ..channels import channel
 
 _MOST_BORROWERS = 10_000
 
 
-class TrioPrimitives:
-    """Primitives of one interpreter; public methods never raise."""
+class TrioPrimitives(PrimitivesByAddress):
+    """Primitives of trio; public methods never raise."""
 
     def __init__(self, frames: Frames, parts: Parts) -> None:
+        super().__init__(frames.objects)
         self._frames = frames
-        self._objects: Objects = frames.objects
         self._parts = parts
-        self._known: Dict[int, Optional[Primitive]] = {}
-
-    def at(self, address: Optional[int]) -> Optional[Primitive]:
-        """Return the primitive at an address, cached; None if it is none."""
-        if not address:
-            return None
-        if address not in self._known:
-            self._known[address] = self._at(address)
-        return self._known[address]
 
     def _at(self, address: int) -> Optional[Primitive]:
         name = (self._objects.type_name(address) or "").rpartition(".")[2]
