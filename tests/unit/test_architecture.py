@@ -23,7 +23,7 @@ MAY_IMPORT: Dict[str, Set[str]] = {
     "arch": set(),
     "memory": {"arch", "foreign"},
     "libc": {"memory"},
-    "cpython": {"libc", "memory", "redaction.secrets", "sourcepaths"},
+    "cpython": {"libc", "memory", "redaction.secrets", "sourcepaths", "timelimits"},
     "frameworks": {"cpython", "foreign", "memory", "sourcepaths"},
     # what is foreign: files, names, processes, programs
     "foreign": {"signalnames", "sourcepaths"},
@@ -38,6 +38,7 @@ MAY_IMPORT: Dict[str, Set[str]] = {
     "quiet": {"foreign"},
     "places": {"foreign"},
     "sizes": {"errors"},
+    "timelimits": set(),
     "narration": {"runners"},
     "progress": {"narration"},
     "redaction": {"evidence"},
@@ -46,7 +47,7 @@ MAY_IMPORT: Dict[str, Set[str]] = {
     # from a command, a process or a core to evidence
     "capture": {
         "arch", "bundle", "cores", "cpython", "errors", "foreign", "frameworks", "memory", "narration", "programs",
-        "quiet", "redaction.commands", "signalling", "signalnames", "supervision", "workspace",
+        "quiet", "redaction.commands", "signalling", "signalnames", "supervision", "timelimits", "workspace",
     },
     "cores": {"errors", "evidence", "foreign", "memory", "programs", "redaction.commands", "sizes"},
     "native": {
@@ -54,7 +55,7 @@ MAY_IMPORT: Dict[str, Set[str]] = {
     },
     "extract": {
         "arch", "bundle", "cores", "cpython", "errors", "evidence", "foreign", "frameworks", "libc", "memory",
-        "native", "redaction", "signalnames", "sourcepaths",
+        "native", "redaction", "signalnames", "sourcepaths", "timelimits",
     },
     # what joins them, and what people and programs start
     "publish": {"errors", "foreign", "report"},
@@ -93,6 +94,7 @@ STDLIB_ALONE = {
     "frameworks",
     "libc",
     "redaction.secrets",
+    "timelimits",
 }
 #: What gdb's scripts import beside gdb and the standard library: each other, under this name.
 GDB_PACKAGE = "postmortem_gdb"

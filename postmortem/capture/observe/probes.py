@@ -29,6 +29,7 @@ from ...frameworks.asyncio.tasks import Asyncio
 from ...frameworks.trio.runners import Trio
 from ...memory.base import Fault
 from ...memory.procmem import ProcMem
+from ...timelimits import TimeLimit
 from ..freeze.image import Source
 
 _WORD = 1 << 64
@@ -152,7 +153,7 @@ class _Interpreter:
             python = Python(self._memory)
             states = [state for interpreter in python.interpreters for state in interpreter.threads]
             tasks = [task for interpreter in python.interpreters for task in Asyncio(python, interpreter).tasks()]
-            found = Backlogs(python, until).found(users_of(states, tasks))
+            found = Backlogs(python, TimeLimit.on_the_clock(until)).found(users_of(states, tasks))
             steps = [step for interpreter in python.interpreters for step in Trio(python, interpreter).all_steps()]
             self._waits = {str(task.address): task.waiter for task in tasks[:_MOST_TASKS]}
             self._waits.update((str(task), count) for task, count in steps[:_MOST_TASKS])
@@ -181,7 +182,7 @@ class _Interpreter:
         with contextlib.suppress(*_FAILED, PostmortemError):
             source = Source(self._memory.pid)
             try:
-                found = find(self._python, self._memory, source.look().pages.touched, until)
+                found = find(self._python, self._memory, source.look().pages.touched, TimeLimit.on_the_clock(until))
             finally:
                 source.close()
             # a partial result is used; without one in time, the core is searched instead

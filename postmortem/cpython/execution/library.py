@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import time
 from typing import Dict, Mapping
 
+from ...timelimits import TimeLimit
 from ..frames.frame import Frames
 from ..frames.functions import Functions as Callables
 from ..objects.code import Code
@@ -47,17 +47,17 @@ def is_leaf(code: Code) -> bool:
 
 
 class Limits:
-    """Limits of one evaluation; ``until``: time.monotonic()."""
+    """Limits of one evaluation: its time, functions and instructions."""
 
-    def __init__(self, until: float, codes: int = MAX_CODES, steps: int = MAX_STEPS) -> None:
-        self.until = until
+    def __init__(self, time: TimeLimit, codes: int = MAX_CODES, steps: int = MAX_STEPS) -> None:
+        self.time = time
         self.codes = codes
         self.steps = steps
 
     def step(self) -> bool:
         """Count an instruction; False beyond the limits."""
         self.steps -= 1
-        return self.steps > 0 and (self.steps & 255 != 0 or time.monotonic() < self.until)
+        return self.steps > 0 and (self.steps & 255 != 0 or not self.time.passed())
 
 
 class Library:

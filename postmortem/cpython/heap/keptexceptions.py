@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...memory import Fault, Memory
+from ...timelimits import TimeLimit
 from ..frames.exceptions import is_exception, qualified
 from ..frames.frame import Frame
 from ..objects.attributes import attributes
@@ -52,15 +53,15 @@ class Kept(NamedTuple):
     variable: Optional[str]
 
 
-def find(python: Python, memory: Memory, ranges: Sequence[Tuple[int, int]], until: float) -> Found:
-    """Search ranges of memory until ``until`` (time.monotonic()), and return what was found by then."""
+def find(python: Python, memory: Memory, ranges: Sequence[Tuple[int, int]], limit: TimeLimit) -> Found:
+    """Search ranges of memory, and return what was found within the time limit."""
     if python.runtime.free_threaded or not python.interpreters:
         return Found([], 0)
     kind = _traceback_type(python)
     if kind is None:
         return Found([], 0)
     objects = python.objects
-    search = WordSearch(memory, ranges, until)
+    search = WordSearch(memory, ranges, limit)
     found = {place - _TYPE for place in search.some(kind, _MOST_TRACEBACKS)}
     alive = [address for address in sorted(found) if _is_alive(objects, address)]
     following = {_word(objects, address, objects.layout.tb_next) for address in alive}

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
 
+from ...timelimits import TimeLimit
 from ..objects.attributes import Slots, attributes, class_value
 from ..objects.builtins import NotThat, Objects
 from ..state.interpreter import Python
@@ -56,8 +57,8 @@ def length(objects: Objects, queue: Queue) -> int:
 class Backlogs(VariableSearch):
     """The queues of one process."""
 
-    def __init__(self, python: Python, until: float) -> None:
-        super().__init__(python, until)
+    def __init__(self, python: Python, limit: TimeLimit) -> None:
+        super().__init__(python, limit)
         self._slots = Slots(python.objects)
         self._queues: Dict[int, Queue] = {}
 

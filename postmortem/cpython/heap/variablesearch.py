@@ -7,12 +7,12 @@ first items of containers for a few steps.
 from __future__ import annotations
 
 import itertools
-import time
 from collections import deque
 from typing import Deque, Dict, Iterable, Iterator, List, NamedTuple, Optional, Protocol, Sequence, Set, Tuple
 
 from ...memory import Fault
 from ...sourcepaths import is_program
+from ...timelimits import TimeLimit
 from ..frames.frame import Frame
 from ..frames.names import MACHINERY
 from ..objects.attributes import attributes
@@ -68,15 +68,15 @@ def users_of(states: Iterable[ThreadState], tasks: Iterable[Suspended]) -> List[
 
 
 class VariableSearch:
-    """Search of one process; ``until``: deadline in time.monotonic(), at which the search ends where it is."""
+    """Search of one process; ``limit``: the search ends where it is once this has passed."""
 
     #: Most steps from a variable.
     steps = 3
 
-    def __init__(self, python: Python, until: float) -> None:
+    def __init__(self, python: Python, limit: TimeLimit) -> None:
         self.python = python
         self.objects = python.objects
-        self._until = until
+        self._limit = limit
         self._visits = 0
         self._seen: Set[int] = set()
         self._parents: Dict[int, int] = {}  # object → object that first led to it
@@ -109,8 +109,8 @@ class VariableSearch:
 
     @property
     def spent(self) -> bool:
-        """Whether the limit of visits or time is reached."""
-        return self._visits >= _MOST_VISITS or time.monotonic() > self._until
+        """Whether the limit of visits or of time is reached."""
+        return self._visits >= _MOST_VISITS or self._limit.passed()
 
     def _from_frame(self, user: User) -> None:
         """Search from a frame's locals and, once per module of the program, its globals."""

@@ -13,10 +13,10 @@ from __future__ import annotations
 import contextlib
 import re
 import struct
-import time
 from typing import Collection, Dict, Iterable, Iterator, List, Optional, Pattern, Sequence, Tuple
 
 from ...memory import Fault, Memory
+from ...timelimits import TimeLimit
 from .builtins import NotThat
 from .wordfinders import ArrayFinder, PieceSearch, WordFinder
 
@@ -30,13 +30,13 @@ _MAX_WORD = (1 << 64) - 1
 
 
 class OutOfTime(NotThat):
-    """The deadline of a search has passed."""
+    """The time limit of a search has passed."""
 
 
 class WordSearch:
     """Search through the (start, end) ranges of a memory; missing pages are skipped.
 
-    ``until``: deadline in time.monotonic(); later searches raise OutOfTime. ``finder``: how many words are found at once;
+    ``limit``: once it has passed, searches raise OutOfTime. ``finder``: how many words are found at once;
     None: with the standard library.
     """
 
@@ -44,32 +44,32 @@ class WordSearch:
         self,
         memory: Memory,
         ranges: Sequence[Tuple[int, int]],
-        until: float,
+        limit: TimeLimit,
         finder: Optional[WordFinder] = None,
     ) -> None:
         self._memory = memory
         self._finder = finder or ArrayFinder()
         self._ranges = ranges
-        self.until = until
+        self._limit = limit
 
     def places(self, words: Collection[int]) -> Dict[int, List[int]]:
         """Map each word to its aligned addresses; words with more than MAX_PLACES are left out.
 
-        Raises: OutOfTime past the deadline; NotThat for more than MAX_TOGETHER places.
+        Raises: OutOfTime past the time limit; NotThat for more than MAX_TOGETHER places.
         """
         found: Dict[int, List[int]] = {word: [] for word in words}
         self._collect(found)
         return found
 
     def places_in_time(self, words: Collection[int]) -> Dict[int, List[int]]:
-        """Map each word to its aligned addresses, as far as found before the deadline."""
+        """Map each word to its aligned addresses, as far as found within the time limit."""
         found: Dict[int, List[int]] = {word: [] for word in words}
         with contextlib.suppress(NotThat):
             self._collect(found)
         return found
 
     def _collect(self, found: Dict[int, List[int]]) -> None:
-        """Add the addresses of all words to ``found``. Raises OutOfTime past the deadline, NotThat for too many."""
+        """Add the addresses of all words to ``found``. Raises OutOfTime past the time limit, NotThat for too many."""
         words = [word for word in found if 0 <= word <= _MAX_WORD]  # damaged ones may be out of range
         search = self._finder.searching(words) if len(words) >= self._finder.least else _searching_few(words)
         left = MAX_TOGETHER
@@ -86,7 +86,7 @@ class WordSearch:
                 raise NotThat("more places than can be remembered")
 
     def some(self, word: int, most: int) -> List[int]:
-        """Return the first addresses of a word, at most ``most``, as far as found before the deadline."""
+        """Return the first addresses of a word, at most ``most``, as far as found within the time limit."""
         found: List[int] = []
         if not 0 <= word <= _MAX_WORD:
             return found
@@ -103,8 +103,8 @@ class WordSearch:
         return found
 
     def check(self) -> None:
-        """Check the deadline: raise OutOfTime if it has passed."""
-        if time.monotonic() > self.until:
+        """Raise OutOfTime if the time limit has passed."""
+        if self._limit.passed():
             raise OutOfTime("more memory than can be searched in the time allowed")
 
     def _pieces(self) -> Iterator[Tuple[int, bytes]]:

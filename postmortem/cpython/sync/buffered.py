@@ -10,10 +10,10 @@ Source: Modules/_io/bufferedio.c of 3.8-3.15 (struct buffered, ENTER_BUFFERED).
 
 from __future__ import annotations
 
-import time
 from typing import Iterable, NamedTuple, Optional, Tuple
 
 from ...memory import Fault
+from ...timelimits import TimeLimit
 from ..objects.attributes import attribute
 from ..objects.builtins import NotThat, Objects
 from ..objects.wordsearch import WordSearch
@@ -35,17 +35,17 @@ class BufferedLock(NamedTuple):
 
 
 def awaited_buffer(
-    objects: Objects, word: int, ranges: Iterable[Tuple[int, int]], seconds: float
+    objects: Objects, word: int, ranges: Iterable[Tuple[int, int]], limit: TimeLimit
 ) -> Optional[BufferedLock]:
     """Return the buffered file whose lock a thread awaits on a futex word.
 
-    None if it awaits something else, or nothing is found within ``seconds``. ``ranges``: (start, end) of the memory to
+    None if it awaits something else, or nothing is found within the time limit. ``ranges``: (start, end) of the memory to
     search.
     """
     parked = parked_on(objects.memory, word)
     lock = word if parked is None else parked
     try:
-        places = WordSearch(objects.memory, list(ranges), time.monotonic() + seconds).places([lock])[lock]
+        places = WordSearch(objects.memory, list(ranges), limit).places([lock])[lock]
     except NotThat:
         return None
     for place in places:

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import contextlib
 import struct
-import time
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ...libc import musl
 from ...memory import Fault, Image
+from ...timelimits import TimeLimit
 from ..objects.attributes import attribute, attributes
 from ..objects.builtins import NotThat, Objects
 from ..objects.wordsearch import WordSearch
@@ -99,7 +99,7 @@ def find_semlocks(python: Python, image: Image, handles: Dict[int, str]) -> Tupl
     types = [python.module_value(i, "_multiprocessing", "SemLock") for i in python.interpreters]
     found: Dict[int, SemLock] = {}
     try:
-        places = WordSearch(image, image.written, time.monotonic() + _SEARCH_S).places([t for t in types if t])
+        places = WordSearch(image, image.written, TimeLimit(_SEARCH_S)).places([t for t in types if t])
     except NotThat:
         return [], False
     for place in (place for several in places.values() for place in several):

@@ -16,7 +16,6 @@ child for ever. Three things are compared while both cores are available:
 from __future__ import annotations
 
 import contextlib
-import time
 from array import array
 from typing import (
     Callable,
@@ -39,6 +38,7 @@ from ...evidence import replace as changed
 from ...evidence.vocabulary import ResourceKind, WaitKind
 from ...libc.musl import is_musl, left_behind
 from ...memory import ElfCore, Fault, Image, Memory, NotElf
+from ...timelimits import TimeLimit
 from .semaphores import Claim
 
 AT_RANDOM = 25
@@ -247,13 +247,13 @@ def abandoned(image: Image, tids: Collection[int]) -> Tuple[int, ...]:
 
     These threads neither run (``tids``) nor had ended; glibc keeps the block of a thread that ended before for reuse.
     """
-    until = time.monotonic() + _SEARCH_S
+    limit = TimeLimit(_SEARCH_S)
     found: List[int] = []
     on_musl = is_musl(image.files)
     aligned = _ALIGNED_ON_MUSL if on_musl else _ALIGNED
     for low, high in image.written:
         for start in range(low & -aligned, high, _PIECE):
-            if time.monotonic() > until or len(found) >= _MOST_THREADS:
+            if limit.passed() or len(found) >= _MOST_THREADS:
                 return tuple(found)
             places = _own_addresses(image, max(start, low), min(start + _PIECE, high), aligned)
             found += [at for at in places if (left_behind(image, at) if on_musl else _left_running(image, at, tids))]

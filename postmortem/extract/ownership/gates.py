@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import time
 from typing import Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...cpython.frames.frame import Frame
@@ -22,6 +21,7 @@ from ...evidence import replace as changed
 from ...evidence.vocabulary import ResourceKind, WakerBasis
 from ...frameworks.lending import GIVES, Lending, Numbers, Taking
 from ...sourcepaths import is_program, is_stdlib
+from ...timelimits import TimeLimit
 from ..process.context import PythonContext
 from ..waits.numbering import numbered
 from .ownership import plain
@@ -99,10 +99,10 @@ class Gates:
         if wanted:
             self._bodies = list(itertools.islice(self._entered(), _MOST_BODIES))
             self._reach()
-        until = time.monotonic() + SECONDS
+        limit = TimeLimit(SECONDS)
         # those with the most waiters first: an object that each thread has for itself is no pool
         for thing, wants in sorted(wanted.items(), key=lambda one: -len(one[1]))[:_MOST_GATES]:
-            if time.monotonic() > until:
+            if limit.passed():
                 break
             made = self._gate(thing, wants)
             if made is not None:

@@ -15,7 +15,6 @@ to its end, has no grade unless it names the object anyway.
 
 from __future__ import annotations
 
-import time
 from typing import Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...cpython.execution.library import Library, Limits
@@ -30,6 +29,7 @@ from ...evidence import replace as changed
 from ...evidence.vocabulary import WakerGrade
 from ...frameworks.asyncio.tasks import TaskState
 from ...signalnames import signal_name
+from ...timelimits import TimeLimit
 from ..process.context import PythonContext
 
 SECONDS = 0.5
@@ -91,7 +91,7 @@ class Grading:
         self._alike: Dict[Tuple[object, ...], _Judged] = {}
         self._library: Optional[Library] = None
         self._handlers: Optional[Dict[int, int]] = None
-        self._until: Optional[float] = None
+        self._limit: Optional[TimeLimit] = None
 
     def graded(
         self, resource: Resource, wakers: Sequence[Waker], reach: Reach, subject: int, blocked: Set[str], others: bool
@@ -209,14 +209,13 @@ class Grading:
     def _evaluated(self, agent: Agent, frames: Sequence[PyFrame], cut: bool) -> _Judged:
         if not frames and agent.signal is None:
             return _Judged((), (), not cut)
-        now = time.monotonic()
-        if self._until is None:
-            self._until = now + SECONDS
-        if now >= self._until:
+        if self._limit is None:
+            self._limit = TimeLimit(SECONDS)
+        if self._limit.passed():
             return _Judged((), (), False)
         if self._library is None:
             self._library = Library(self._python.frames, self._modules)
-        machine = Machine(self._library, Limits(min(self._until, now + SECONDS * _SHARE)))
+        machine = Machine(self._library, Limits(TimeLimit(SECONDS * _SHARE, within=self._limit)))
         for frame in frames:
             machine.frame(frame)
         handler = self._signal_handlers().get(agent.signal) if agent.signal is not None else None

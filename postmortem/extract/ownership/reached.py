@@ -6,7 +6,6 @@ asked for: what a pool lists is not held by all who use the pool.
 
 from __future__ import annotations
 
-import time
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...cpython.frames.frame import Frame
@@ -14,6 +13,7 @@ from ...cpython.heap.parts import Parts
 from ...cpython.objects.builtins import NotThat
 from ...cpython.state.interpreter import Python
 from ...memory import Fault
+from ...timelimits import TimeLimit
 
 SECONDS = 1.0
 #: Steps from a variable to an object; objects per agent, and in all.
@@ -64,9 +64,9 @@ class Reached:
         self._holders: Dict[int, List[Agent]] = {}
         self._left = _MOST_IN_ALL
         self.complete = True
-        until = time.monotonic() + SECONDS
+        limit = TimeLimit(SECONDS)
         for agent, frames in stacks.items():
-            if time.monotonic() > until or self._left <= 0:
+            if limit.passed() or self._left <= 0:
                 self.complete = False
                 break
             self._walk(agent, frames[:_MAX_FRAMES])

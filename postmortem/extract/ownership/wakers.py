@@ -10,7 +10,6 @@ Cancellation of a waiting task is ignored: it ends the wait without providing wh
 
 from __future__ import annotations
 
-import time
 from functools import cached_property
 from typing import Callable, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
@@ -35,6 +34,7 @@ from ...evidence.facts import Value
 from ...evidence.vocabulary import GapCode
 from ...frameworks.asyncio.landmarks import Landmarks, Suspension
 from ...frameworks.asyncio.tasks import TaskState
+from ...timelimits import TimeLimit
 from ..process.context import PythonContext
 from ..process.fastwords import best_means
 from .grading import Grading
@@ -147,15 +147,15 @@ class Reaches:
         size = _size(self._core.written)
         self._means = best_means(size)
         self._seconds = SECONDS + min(1.0, size / _LARGEST) * (_MORE_SLOWLY if self._means.lacks_numpy else _MORE)
-        until = time.monotonic() + self._seconds
+        limit = TimeLimit(self._seconds)
         found: Dict[str, Reach] = {}
         for ranges in self._ranges(wanted):
             suspended = {address: state.frames for address, state in self._greenlets.items()}
-            search = WordSearch(self._core, ranges, until, self._means.finder)
+            search = WordSearch(self._core, ranges, limit, self._means.finder)
             referrers = Referrers(self._python, search, suspended)
             left = [r for r in wanted if r.id not in found or found[r.id].obstacle is not None]
-            found.update(self._walked(referrers, left, until))
-        if len(found) < len(wanted) and time.monotonic() > until:
+            found.update(self._walked(referrers, left, limit))
+        if len(found) < len(wanted) and limit.passed():
             return found, Obstacle("late")
         obstacles = sorted(reach.obstacle for reach in found.values() if reach.obstacle is not None)
         return found, next((o for o in obstacles if o.kind == "uncounted"), next(iter(obstacles), None))
@@ -176,11 +176,11 @@ class Reaches:
                 yield first
         yield written
 
-    def _walked(self, referrers: Referrers, wanted: Sequence[Resource], until: float) -> Dict[str, Reach]:
+    def _walked(self, referrers: Referrers, wanted: Sequence[Resource], limit: TimeLimit) -> Dict[str, Reach]:
         """Return what was found per resource whose waiters are known."""
         found: Dict[str, Reach] = {}
         for start in range(0, len(wanted), _TOGETHER):
-            if time.monotonic() > until:
+            if limit.passed():
                 break
             walks = {r.id: self._walk(referrers, r) for r in wanted[start : start + _TOGETHER]}
             begun = {ident: one for ident, one in walks.items() if one is not None}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...cpython.frames.frame import Frame
@@ -12,6 +11,7 @@ from ...cpython.objects.builtins import NotThat
 from ...evidence import Backlog, PythonFrame, Waker, replace
 from ...frameworks.asyncio.tasks import TaskState
 from ...memory import Fault
+from ...timelimits import TimeLimit
 from ..recorded.shapes import number
 from ..sourcecode.usages import last_name
 from .context import PythonContext
@@ -44,7 +44,7 @@ class BacklogBook:
     def backlogs(self) -> Tuple[Backlog, ...]:
         """Return the queues to report, the longest first."""
         users = users_of(self._threads.states.values(), self._tasks.values())
-        queues = Backlogs(self._python, time.monotonic() + _SECONDS).found(users)
+        queues = Backlogs(self._python, TimeLimit(_SECONDS)).found(users)
         drafts: List[Tuple[Queue, Backlog]] = []
         for queue in queues:
             draft = self._draft(queue, f"backlog-{len(drafts) + 1}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from ...cpython.frames.exceptions import exceptions
@@ -14,6 +13,7 @@ from ...cpython.state.interpreter import Python, ThreadState
 from ...evidence import KeptException, PythonFrame
 from ...memory import Fault
 from ...sourcepaths import is_program
+from ...timelimits import TimeLimit
 from ..recorded.shapes import integer
 from ..sourcecode.usages import last_name
 from .context import PythonContext
@@ -81,7 +81,7 @@ class KeptBook:
         told = self._told.get("addresses")
         if isinstance(told, list):
             return [at for at in told if isinstance(at, int)], integer(self._told.get("tracebacks")) or len(told)
-        found = find(self._python, self._core, self._core.written, time.monotonic() + _SECONDS)
+        found = find(self._python, self._core, self._core.written, TimeLimit(_SECONDS))
         return found.exceptions, found.tracebacks
 
     def _evidence(self, group: _Group, share: float, keepers: _Keepers) -> KeptException:
@@ -119,7 +119,7 @@ class _Keepers(VariableSearch):
     steps = 6  # for example a list of records with Futures with exceptions
 
     def __init__(self, python: Python, reader: Reader, wanted: Set[int]) -> None:
-        super().__init__(python, time.monotonic() + _SEARCH_S)
+        super().__init__(python, TimeLimit(_SEARCH_S))
         self._reader = reader
         self._wanted = wanted
         self._keeping: Dict[str, Set[int]] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Iterable, List, Optional, Tuple
 
 from ...cpython.frames.exceptions import exceptions
@@ -13,6 +12,7 @@ from ...cpython.state.values import Values
 from ...evidence import Gap, Local, ThreadException
 from ...memory import Fault
 from ...redaction.secrets import MASK, is_secret
+from ...timelimits import TimeLimit
 
 #: Most variables per frame and per process; most seconds per process, for cores with large or damaged containers.
 PER_FRAME, PER_PROCESS, SECONDS = 50, 50_000, 20.0
@@ -29,12 +29,12 @@ class Variables:
         names = {t.ident: t.name for i in python.interpreters for t in i.threads if t.name}
         self._values = Values(python.frames, names)
         self._left = PER_PROCESS
-        self._until = time.monotonic() + SECONDS
+        self._limit = TimeLimit(SECONDS)
         self._said = False
 
     def of(self, frame: Frame) -> Optional[Tuple[Local, ...]]:
         """Return the bound variables of a frame; None if unreadable or beyond the limit."""
-        if self._left <= 0 or time.monotonic() > self._until:
+        if self._left <= 0 or self._limit.passed():
             self._stop()
             return None
         try:

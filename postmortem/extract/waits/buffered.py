@@ -7,6 +7,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ...cpython.sync.buffered import BufferedLock, awaited_buffer
 from ...evidence import Resource
+from ...timelimits import TimeLimit
 from ..cross_process.forks import LockPlace
 from ..process.context import PythonContext
 from .threadwaits import FutexFacts
@@ -42,9 +43,10 @@ class BufferBook:
 
     def _lock(self, word: int) -> Optional[BufferedLock]:
         if word not in self._searched and self._left > 0:
-            began = time.monotonic()
-            self._searched[word] = awaited_buffer(self._python.objects, word, self._core.written, self._left)
-            self._left -= time.monotonic() - began
+            began = time.thread_time()
+            limit = TimeLimit(self._left)
+            self._searched[word] = awaited_buffer(self._python.objects, word, self._core.written, limit)
+            self._left -= time.thread_time() - began
         return self._searched.get(word)
 
     def places(self) -> Dict[str, LockPlace]:

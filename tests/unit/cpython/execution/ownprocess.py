@@ -17,6 +17,7 @@ from postmortem.cpython.objects.builtins import Objects
 from postmortem.cpython.objects.code import Code
 from postmortem.cpython.runtime.releases import LAYOUTS
 from postmortem.memory import Fault
+from postmortem.timelimits import TimeLimit
 
 
 class OwnMemory:
@@ -73,6 +74,6 @@ def code_of(function: Callable[..., Any]) -> Code:
 def evaluated(function: Callable[..., Any], steps: int = 40_000) -> Machine:
     """Effects of calling a function."""
     modules = {name: id(vars(module)) for name, module in list(sys.modules.items()) if module is not None}
-    machine = Machine(Library(frames_of(objects()), modules), Limits(1e12, steps=steps))
+    machine = Machine(Library(frames_of(objects()), modules), Limits(TimeLimit(1e6), steps=steps))
     machine.callable(id(function))
     return machine

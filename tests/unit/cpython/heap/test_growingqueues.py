@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from types import SimpleNamespace
 from typing import Any, List, Tuple
 
@@ -13,6 +12,7 @@ from postmortem.cpython.heap import queues, variablesearch
 from postmortem.cpython.heap.queues import Backlogs, Queue, length
 from postmortem.cpython.heap.variablesearch import User
 from postmortem.cpython.objects.builtins import NotThat
+from postmortem.timelimits import TimeLimit
 
 from ....support.pythonheap import Frame, Heap
 
@@ -47,7 +47,7 @@ def heap(monkeypatch: pytest.MonkeyPatch) -> Queues:
 def found(heap: Queues, *frames: Frame) -> List[Queue]:
     python: Any = heap
     users: List[Any] = [User(n, None, frame) for n, frame in enumerate(frames)]  # type: ignore[arg-type]
-    return Backlogs(python, time.monotonic() + 60).found(users)
+    return Backlogs(python, TimeLimit(60)).found(users)
 
 
 def number(heap: Queues, value: float) -> int:

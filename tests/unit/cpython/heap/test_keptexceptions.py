@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from types import SimpleNamespace
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -12,6 +11,7 @@ from postmortem.cpython.heap import keptexceptions
 from postmortem.cpython.heap.keptexceptions import MOST_EXCEPTIONS, Found, Reader, find
 from postmortem.cpython.runtime import layouts as L
 from postmortem.memory import Segments
+from postmortem.timelimits import TimeLimit
 
 from ....support.pythonheap import Frame, Heap
 
@@ -70,7 +70,7 @@ def instances(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def found(target: Target, size: int = 1 << 16, seconds: float = 60.0) -> Found:
     python: Any = target
-    return find(python, target.memory, [(BASE, BASE + size)], time.monotonic() + seconds)
+    return find(python, target.memory, [(BASE, BASE + size)], TimeLimit(seconds))
 
 
 def test_an_exception_is_found_by_its_traceback() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from types import SimpleNamespace
 from typing import Any, Dict, List, Optional
 
@@ -10,6 +9,7 @@ import pytest
 
 from postmortem.cpython.heap import variablesearch
 from postmortem.cpython.heap.variablesearch import Named, User, VariableSearch, users_of
+from postmortem.timelimits import TimeLimit
 
 from ....support.pythonheap import Frame, Heap
 
@@ -21,7 +21,7 @@ class Search(VariableSearch):
 
     def __init__(self, heap: Heap, seconds: float = FAR) -> None:
         python: Any = heap
-        super().__init__(python, time.monotonic() + seconds)
+        super().__init__(python, TimeLimit(seconds))
         self.names: Dict[int, str] = {}
 
     def found_at(self, name: str, value: int, kind: str, user: User) -> Optional[Named]:

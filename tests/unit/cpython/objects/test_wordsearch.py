@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import time
 from typing import List
 
 import pytest
@@ -14,6 +13,7 @@ from postmortem.cpython.objects import wordsearch
 from postmortem.cpython.objects.builtins import NotThat
 from postmortem.cpython.objects.wordsearch import OutOfTime, WordSearch, near
 from postmortem.memory import Segments
+from postmortem.timelimits import TimeLimit
 
 BASE = 0x7F1234560000
 FAR = 60.0
@@ -24,7 +24,7 @@ def search(memory: Segments, *sizes: int, seconds: float = FAR) -> WordSearch:
     for size in sizes:
         ranges.append((start, start + size))
         start += size
-    return WordSearch(memory, ranges, time.monotonic() + seconds)
+    return WordSearch(memory, ranges, TimeLimit(seconds))
 
 
 @pytest.mark.parametrize("word", [0x7F1234567890, 0x7F1234567800, 0x7F1234560000, 0x55AA00000000, 0x1000])

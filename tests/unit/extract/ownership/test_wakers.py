@@ -17,6 +17,7 @@ from postmortem.extract.ownership import wakers
 from postmortem.extract.ownership.wakers import Books, Reaches
 from postmortem.extract.process.fastwords import Means
 from postmortem.extract.process.threadtable import ThreadTable
+from postmortem.timelimits import TimeLimit
 
 from ....support.contexts import made
 from ....support.inwords import remedy, words
@@ -47,7 +48,7 @@ class Answering(Reaches):
         self.answers = answers
         self.asked: List[str] = []
 
-    def _walked(self, referrers: object, wanted: Sequence[Resource], until: float) -> Dict[str, Reach]:
+    def _walked(self, referrers: object, wanted: Sequence[Resource], limit: TimeLimit) -> Dict[str, Reach]:
         self.asked += [resource.id for resource in wanted]
         return self.answers
 
