@@ -153,10 +153,16 @@ class Gates:
                 return
 
     def _until(self, frames: Sequence[Frame], depth: int, thing: int) -> int:
-        """Return the index of the outermost frame up to which an agent is inside an object's methods."""
-        last = depth
+        """Return the index of the outermost frame up to which an agent is inside an object's methods.
+
+        A method that runs a second time further out took its part then: a retry that calls itself, for example.
+        """
+        last, codes = depth, {frames[depth].code.address}
         for index, frame in enumerate(frames[depth + 1 : _MAX_DEPTH], depth + 1):
             if self._self(frame) == thing:
+                if frame.code.address in codes:
+                    break
+                codes.add(frame.code.address)
                 last = index
             elif _is_own(frame):
                 break
