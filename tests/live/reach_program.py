@@ -213,8 +213,14 @@ def on_signal(number, frame):
     """Never called."""
 
 
+class Handler:
+    def __call__(self, number, frame):
+        """Never called."""
+
+
 async def main():
     signal.signal(signal.SIGUSR1, functools.partial(on_signal))
+    signal.signal(signal.SIGUSR2, Handler())
     for coroutine in (shut_task, shut_async_event, open_registered, open_timer, open_reader, open_other):
         asyncio.ensure_future(coroutine())  # noqa: RUF006 - only asyncio's lists know of them
     targets = (

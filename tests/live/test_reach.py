@@ -28,7 +28,8 @@ def test_what_only_its_waiters_reach_is_closed_and_nothing_else(
     with Program(python, PROGRAM, tmp_path, cwd=tmp_path) as program:
         process, gaps = process_in(kernel_core(program, tmp_path), program.pid)
     assert [(h.signal, h.function and h.function.function) for h in process.signal_handlers or ()] == [
-        (10, "on_signal")
+        (10, "on_signal"),
+        (12, "__call__"),
     ]
     found = awaited(process)
     if python.free_threaded:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Dict, List, Optional, Tuple
 
 from ...memory import Fault
+from ..objects.attributes import class_value
 from ..objects.builtins import NotThat
 from ..objects.code import Code
 from .frame import Frames
@@ -35,16 +36,17 @@ class Functions:
         self._objects = frames.objects
 
     def function(self, called: Optional[int]) -> Optional[int]:
-        """Return the Python function behind a callable, method or partial; None for a C function."""
+        """Return the Python function behind a callable: a method, a partial, an object with ``__call__``; None for C."""
         for _ in range(_MAX_LAYERS):
             kind = self._objects.type_name(called) if called else None
             if called is None or kind is None or kind == "function":
                 return called if kind == "function" else None
-            if kind not in ("method", "functools.partial"):
-                return None
             try:
-                called = self._objects.field(called, _FUNC)  # partial.fn is at the same offset
-            except Fault:
+                if kind in ("method", "functools.partial"):
+                    called = self._objects.field(called, _FUNC)  # partial.fn is at the same offset
+                else:
+                    called = class_value(self._objects, called, "__call__")
+            except (Fault, NotThat):
                 return None
         return None
 
