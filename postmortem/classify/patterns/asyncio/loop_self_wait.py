@@ -90,15 +90,23 @@ def _own_server(view: View, process: Process, loop: Loop, thread: Thread, socket
     watched = [r for r in process.resources if r.id in loop.sockets]
     for other in watched:
         if _is_peer(socket, other):
-            serves = _WATCHES(thread=who, socket=other.description)
+            serves, proven = _WATCHES(thread=who, socket=other.description), False
         elif other.listening and _listens_for(other, socket) and {end.pid for end in other.ends} == {process.pid}:
             queue = _IN_QUEUE(count=other.received) if other.received else None
             serves = _ACCEPTS(thread=who, address=other.local, queue=queue)
+            proven = socket.peer_in_tree is False and bool(other.received) and _is_alone(process, loop, thread, other)
         else:
             continue
         facts = (_WITHOUT_LIMIT(thread=who, what=socket.description), serves)
-        yield _match(view, process, thread, _AN_ANSWER(socket=socket.description), facts, False)
+        yield _match(view, process, thread, _AN_ANSWER(socket=socket.description), facts, proven)
         return
+
+
+def _is_alone(process: Process, loop: Loop, thread: Thread, listener: Resource) -> bool:
+    """Return whether only the loop that its thread blocks could accept a connection, and no signal handler ends the wait."""
+    others = any(listener.id in other.sockets for other in process.loops if other.id != loop.id)
+    endless = thread.wait is not None and thread.wait.endless is True
+    return endless and not others and not listener.waiters and process.signal_handlers == ()
 
 
 def _is_peer(one: Resource, other: Resource) -> bool:

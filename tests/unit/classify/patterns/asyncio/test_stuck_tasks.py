@@ -13,6 +13,7 @@ from postmortem.evidence import (
     Loop,
     Process,
     Resource,
+    SignalHandler,
     Task,
     TaskWait,
     Thread,
@@ -350,7 +351,12 @@ def test_a_row_of_shared_results_is_no_circle() -> None:
     assert set(found(shared(("a", "b"), ("b", "")))) == {"future-never-resolved"}
 
 
-def asking(*sockets: Resource, endless: bool = True, watches: Tuple[str, ...] = ("socket-1",)) -> Evidence:
+def asking(
+    *sockets: Resource,
+    endless: bool = True,
+    watches: Tuple[str, ...] = ("socket-1",),
+    peer_in_tree: Optional[bool] = None,
+) -> Evidence:
     """The thread of a loop in recv, and what that loop watches."""
     answer = Resource(
         "socket-9",
@@ -359,6 +365,7 @@ def asking(*sockets: Resource, endless: bool = True, watches: Tuple[str, ...] = 
         waiters=(1,),
         local="127.0.0.1:5000",
         remote="127.0.0.1:80",
+        peer_in_tree=peer_in_tree,
     )
     wait = Wait("socket", "recvfrom", "socket-9", endless=endless, timeout_s=None if endless else 5.0)
     called = (
@@ -382,6 +389,20 @@ def test_a_server_that_asks_itself(local: str) -> None:
     known = asking(listens(local))
     assert classify(known).verdict == "loop-self-wait" and lines(known) == [28]
     assert found(known)["loop-self-wait"] == "likely"
+
+
+def test_nobody_else_can_accept_the_connection() -> None:
+    """It is proven if the connection waits in the queue of a listener that this loop alone has."""
+    queued = asking(listens(), peer_in_tree=False)
+    assert found(queued)["loop-self-wait"] == "proven"
+    (own,) = queued.processes
+    for less in (
+        replace(own, signal_handlers=(SignalHandler(10),)),
+        replace(own, loops=(*own.loops, replace(own.loops[0], id="loop-2", tid=2))),
+        replace(own, resources=tuple(replace(r, waiters=(2,)) if r.listening else r for r in own.resources)),
+        replace(own, resources=tuple(replace(r, received=0) if r.listening else r for r in own.resources)),
+    ):
+        assert found(replace(queued, processes=(less,)))["loop-self-wait"] == "likely"
 
 
 def test_a_connection_that_the_loop_has_accepted() -> None:
