@@ -342,6 +342,47 @@ def test_parts_that_nobody_alone_has(python: str, tmp_path: Path) -> None:
     assert (first["pattern"], line in [c["line"] for c in first["culprits"]]) == ("pool-exhausted", True)
 
 
+#: A method that calls itself while it holds what it took, as retries of HTTP clients do.
+RETRIES = """
+import queue, threading
+
+class Answer:
+    def __init__(self, pool): self.pool, self.status = pool, 503
+class Pool:
+    def __init__(self, size):
+        self.idle = queue.LifoQueue(size)
+        for _ in range(size): self.idle.put(object())
+        self.met = threading.Barrier(size)
+    def take(self):
+        return self.idle.get()
+    def give(self, connection):
+        self.idle.put(connection)
+    def open(self, retries):
+        connection = self.take()
+        answer = Answer(self)
+        answer.connection = connection
+        if retries:
+            self.met.wait()
+            if self.met.n_waiting == 0 and retries == 1: print("ready", flush=True)
+            self.open(retries - 1)                 # again
+        self.give(connection)
+        return answer
+pool = Pool(2)
+for _ in range(2): threading.Thread(target=lambda: pool.open(1)).start()
+"""
+
+
+@pytest.mark.parametrize("python", kinds())
+def test_a_method_that_waits_below_itself_holds_a_part_since_the_outer_call(python: str, tmp_path: Path) -> None:
+    """The answer that the outer call made is lent, not a request of the inner one."""
+    with Program(python, RETRIES, tmp_path) as program:
+        report = capture_pid(program.pid, tmp_path)
+    pool = gates(report)["Pool"]
+    assert (pool["limit"], len(pool["wakers"]), len(pool["waiters"])) == (2, 2, 2)
+    first = report["findings"][0]
+    assert (first["pattern"], first["confidence"]) == ("pool-exhausted", "proven")
+
+
 TASKS = """
 import anyio
 

@@ -413,11 +413,11 @@ class Awaits:
         futures, owner = self._futures, lock.owner
         if owner in self._gone_greenlets:
             return True
-        if futures is None or owner is None or owner in self._ids:
+        if futures is None or owner is None:
             return False
         try:
-            if not futures.is_task(owner):
-                return lock.owner_runs is not None  # another object has taken the address
+            if not futures.is_task(owner):  # a task of another framework, or another object has taken the address
+                return owner not in self._ids and lock.owner_runs is not None
             if futures.state(owner) == "done":
                 return True
             return lock.owner_runs is not None and futures.coroutine(owner) != lock.owner_runs
