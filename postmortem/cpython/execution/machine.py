@@ -24,7 +24,7 @@ from .library import MAX_DEPTH, Library, Limits
 from .lookup import CALL, OPERATIONS, Applied, Place
 from .run import Run
 from .stack import either_of
-from .values import UNKNOWN, Atom, Value, either
+from .values import UNKNOWN, Atom, Value, either, order
 
 #: Evaluations of a function with different arguments: each by itself, then with all later ones taken together.
 _MOST_CONTEXTS, _MOST_MERGES = 4, 64
@@ -130,7 +130,7 @@ class Machine(CallsInC):
         if not called:
             self.hand_on([*given, *named.values()], run)
         self._hand(given, named, run)
-        for atom in sorted(called, key=repr)[:MOST_CALLED] if len(called) > 1 else called:
+        for atom in sorted(called, key=order)[:MOST_CALLED] if len(called) > 1 else called:
             result.append(self._call(atom, given, named, run))
         self._nested -= 1
         return either(*result)
