@@ -344,7 +344,7 @@ def test_parts_that_nobody_alone_has(python: str, tmp_path: Path) -> None:
 
 #: A method that calls itself while it holds what it took, as retries of HTTP clients do.
 RETRIES = """
-import queue, threading
+import queue, threading, time
 
 class Answer:
     def __init__(self, pool): self.pool, self.status = pool, 503
@@ -363,12 +363,13 @@ class Pool:
         answer.connection = connection
         if retries:
             self.met.wait()
-            if self.met.n_waiting == 0 and retries == 1: print("ready", flush=True)
-            self.open(retries - 1)                 # again
+            self.open(retries - 1)
         self.give(connection)
         return answer
 pool = Pool(2)
 for _ in range(2): threading.Thread(target=lambda: pool.open(1)).start()
+while len(pool.idle.not_empty._waiters) < 2: time.sleep(0.01)
+print("ready", flush=True)
 """
 
 

@@ -48,7 +48,7 @@ def one_of(atoms: Iterable[Atom]) -> Value:
 
 
 def order(atom: Atom) -> Tuple[str, ...]:
-    """Return what alternatives are sorted by: not all of what is inside, which grows without limit where containers are nested."""
+    """Return what alternatives are sorted by: not all that is inside, which grows without limit in nested containers."""
     return tuple(str(part) if isinstance(part, (str, int)) else f"{len(part)}" for part in atom)
 
 

@@ -88,7 +88,7 @@ def match(view: View) -> Iterator[Answer]:
         yield from _served(view, process, known)
         for thread in process.threads:
             wanted = _writers_lock(view, process, thread)
-            if wanted is not None:
+            if wanted is not None and not _is_its_own(view, process, wanted[0]):
                 yield _native(view, process, thread, *wanted)
             if _retries(thread):
                 lasts = _lasts(view, thread)
@@ -189,6 +189,12 @@ def _writers_lock(view: View, process: Process, thread: Thread) -> Optional[Tupl
     return (resource, frame) if frame is not None else None
 
 
+def _is_its_own(view: View, process: Process, lock: Resource) -> bool:
+    """Return whether the holder of a lock waits for it as well: that thread's own deadlock, and all others are its victims."""
+    holder = view.thread(process, lock.owner_tid) if lock.owner_pid in (None, process.pid) else None
+    return holder is not None and holder.wait is not None and holder.wait.resource == lock.id
+
+
 def _native(view: View, process: Process, thread: Thread, lock: Resource, inside: NativeFrame) -> Match:
     """Return the match of a thread that waits to begin a write transaction of an embedded database."""
     frame = own_frame(thread.python)
@@ -200,8 +206,9 @@ def _native(view: View, process: Process, thread: Thread, lock: Resource, inside
     if owner is not None and held is not None:
         culprits.append(view.culprit(owner, held, holder))
     told = _HELD_BY(holder=clauses.named(holder), at=clauses.at(held)) if holder is not None else None
+    moves = view.moves(thread)
     return Match(
-        confidence="proven" if stuck and not lock.owner_gone else "likely",
+        confidence="possible" if moves else "proven" if stuck and not lock.owner_gone else "likely",
         summary=_WRITES(
             thread=clauses.named(thread),
             at=clauses.at(frame),
@@ -210,7 +217,7 @@ def _native(view: View, process: Process, thread: Thread, lock: Resource, inside
             holder=told,
         ),
         remedy=_NATIVE_REMEDY(),
-        evidence=lock.because,
+        evidence=(*lock.because, *([_MOVES()] if moves else [])),
         culprits=tuple(culprits),
         pid=process.pid,
     )

@@ -7,7 +7,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 from ....evidence import Process, PythonFrame, Resource, Task, Thread
 from ....findings import Culprit, Template, Text
 from ....findings.found import Said
-from ....waitgraph import Agent
+from ....waitgraph import GOES_ON, Agent
 from ...facts import clauses
 from ...facts.knowledge import is_library, multiprocessing, own_frame
 from ...facts.view import View
@@ -241,17 +241,15 @@ def culprits_of(view: View, waiter: Waiter) -> Tuple[Culprit, ...]:
 
 
 def left_behind(view: View, end: Holder) -> bool:
-    """Return whether a holder is an orphaned server that still owns the write end; it will not write.
+    """Return whether a holder is an orphan that still owns the write end as stdin, stdout or stderr; it will hardly write.
 
-    It has lost its parent, has the write end as stdin, stdout or stderr, and only waits for connections.
+    It has lost its parent, and rests: a server that waits for connections, or a daemon that wakes now and then. What a shell
+    started with ``&`` to compute, read or write something ends by itself, and so does the wait for it.
     """
     process = view.by_pid.get(end.pid)
-    if process is None or process.ppid in view.by_pid or not end.standard:
+    if process is None or process.ppid in view.by_pid or not end.standard or not process.threads:
         return False
-    sockets = {r.id for r in process.resources if r.listening}
-    sockets |= {r.part_of for r in process.resources if r.listening and r.part_of}
-    rests = [t.wait.resource in sockets or t.wait.endless is True if t.wait else False for t in process.threads]
-    return bool(sockets) and all(rests) and all(map(view.rests, process.threads))
+    return all(view.rests(thread) and (view.switches(thread) or 0.0) < GOES_ON for thread in process.threads)
 
 
 def only_reads(view: View, end: Holder) -> bool:

@@ -110,3 +110,34 @@ def test_a_writer_of_an_embedded_database_waits_for_another(held: bool) -> None:
     known = evidence(process([asks], resources=(lock,)), process([reads], resources=(pipe,), pid=2, ppid=1))
     assert found(known)["database-lock-wait"] in ("likely", "proven")
     assert lines(known) == ([63, 34] if held else [63])
+
+
+def test_a_writer_that_gets_its_turns_is_in_demand() -> None:
+    """The lock changes hands: nobody keeps it."""
+    lock = Resource(
+        "m", "mutex", "a mutex wanted in mdb_txn_renew0", locked=True, waiters=(1,), owner_tid=2, owner_pid=2
+    )
+    frames = (NativeFrame("mdb_txn_renew0", "/site/lmdb/cpython.so", 0x10), frame("checkpoint", 63))
+    asks = thread(
+        1, frames, wait=Wait("mutex", "futex", "m", endless=True), is_main=True, counters=counters(0.02, switches=16)
+    )
+    computes = thread(2, [frame("store", 34)], is_main=True)
+    known = evidence(process([asks], resources=(lock,)), process([computes], pid=2, ppid=1))
+    assert found(known).get("database-lock-wait") in (None, "possible")
+
+
+def test_a_writer_that_begins_twice_has_its_own_deadlock() -> None:
+    """LMDB's mutex records the thread that waits for it; what other writers wait for is the same."""
+    lock = Resource(
+        "m",
+        "mutex",
+        "a mutex wanted in mdb_txn_renew0",
+        locked=True,
+        waiters=(1, 2),
+        owner_tid=1,
+        owner_basis="recorded",
+    )
+    frames = (NativeFrame("mdb_txn_renew0", "/site/lmdb/cpython.so", 0x10), frame("checkpoint", 63))
+    twice = thread(1, frames, wait=Wait("mutex", "futex", "m", endless=True), is_main=True)
+    other = thread(2, frames, wait=Wait("mutex", "futex", "m", endless=True))
+    assert "database-lock-wait" not in found(evidence(process([twice, other], resources=(lock,))))

@@ -261,6 +261,9 @@ def test_a_daemon_that_has_the_output_of_who_started_it() -> None:
     assert (first.pattern, first.confidence) == ("pipe-never-closed", "likely")
     assert first.summary.endswith("service.py (PID 30), as descriptor 1")
     assert "pipe-never-closed" not in found(evidence(reader(PARENT, ((OTHER, 1, "w"),)), daemon(4711, switches=50)))
+    assert (
+        found(evidence(reader(PARENT, ((OTHER, 1, "w"),)), daemon(4711, switches=2)))["pipe-never-closed"] == "likely"
+    )
 
 
 def test_a_server_that_was_left_behind() -> None:
