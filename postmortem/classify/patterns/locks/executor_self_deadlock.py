@@ -2,7 +2,8 @@
 
 **What it looks like.** All workers are in `Future.result` (or `wait`, `as_completed`, `map`), at 0 % CPU. The futures are
 pending; their jobs are in the queue of the same pool, behind the jobs that wait for them. Or two pools are each full of
-jobs that wait for the other's queue; or a worker waits for a coroutine that has submitted its work to the pool.
+jobs that wait for the other's queue; or a worker waits for a coroutine that has submitted its work to the pool. Likewise
+tasks of celery or dramatiq that call `get()` for tasks of their own queue, until no worker is free.
 
 **Easily mistaken for** `pool-exhausted`, where connections or permits ran out; a pool that is merely busy, whose workers
 make progress.
@@ -16,7 +17,8 @@ a callback. A larger pool only postpones the hang.
 
 from __future__ import annotations
 
-from typing import Iterator, List, Tuple
+from functools import partial
+from typing import Iterator, List, Optional, Tuple
 
 from ....evidence import Pool, Process, PythonFrame
 from ....findings import Template, Text
@@ -27,6 +29,7 @@ from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from .queuedwork import Link, collects_itself, queued_behind, stuck_pools, workers
+from .taskqueues import Job, Workers, task_workers
 
 PATTERN = Pattern(
     id="executor-self-deadlock",
@@ -68,6 +71,18 @@ _IS_BEHIND = Template("{agent}, which is to end that wait, waits{at} for a job t
 _FULL = Template("{pool} has {count:n job} in its queue, and no idle worker")
 _WORKER_WAITS = Template("worker {worker} waits{at} for {what}")
 _NEEDS = Template("{agent} {verb}{at} {what}")
+_TASKS = Template(
+    "{number} of {library} cannot go on: {count:v the job waits|each job waits}{at} for the result of another job, which no "
+    "worker is free to run"
+)
+_TASK_WAITS = Template(
+    "{thread} of process {pid} runs a job of {library}, which waits{at} for the result of another job"
+)
+_NO_FREE = Template(
+    "no worker of {library} among the captured processes is free; others, elsewhere, may serve the same queue"
+)
+_IS_FREE = Template("{thread} of process {pid}, a worker of {library}, is free to run another job")
+_JOB_RUNS = Template("{thread} of process {pid} runs a job of {library} that waits for no other job")
 _OTHERS = Template("{count:n other worker} {count:v wait} in the same way")
 
 
@@ -93,6 +108,40 @@ def match(view: View) -> Iterator[Answer]:
                 yield No(_CAN_GO_ON(worker=free, pool=pool.description, pid=process.pid))
             else:
                 yield No(_WAITS_ELSEWHERE(pool=pool.description, pid=process.pid))
+
+    yield from map(partial(_of_tasks, view), task_workers(view))
+
+
+def _of_tasks(view: View, found: Workers) -> Answer:
+    """Return the match of workers of a task queue whose jobs all wait for other jobs, or what lets them go on."""
+    if not found.all_wait:
+        if found.free:
+            process, thread = found.free[0]
+            return No(_IS_FREE(thread=clauses.named(thread), pid=process.pid, library=found.library))
+        runs = next(job for job in found.jobs if not job.waits)
+        return No(_JOB_RUNS(thread=clauses.named(runs.thread), pid=runs.process.pid, library=found.library))
+    places = [(job, own_frame(job.frames)) for job in found.jobs]
+    facts = [_task(job, frame, found.library) for job, frame in places[:_SHOWN]]
+    if len(places) > _SHOWN:
+        facts.append(_OTHERS(count=len(places) - _SHOWN))
+    first = {frame: job for job, frame in reversed(places) if frame is not None}
+    return Match(
+        confidence="likely",
+        summary=_TASKS(
+            number=_ALL(count=len(places)) if len(places) > 1 else _ONLY(),
+            library=found.library,
+            count=len(places),
+            at=clauses.at(next(iter(first), None)),
+        ),
+        evidence=(*facts, _NO_FREE(library=found.library)),
+        culprits=tuple(view.culprit(job.process, frame, job.thread) for frame, job in first.items()),
+        victims=tuple(view.victim(job.process, job.thread) for job, _frame in places[1:]),
+        pid=places[0][0].process.pid,
+    )
+
+
+def _task(job: Job, frame: Optional[PythonFrame], library: str) -> Text:
+    return _TASK_WAITS(thread=clauses.named(job.thread), pid=job.process.pid, library=library, at=clauses.at(frame))
 
 
 def _behind(view: View, process: Process, pool: Pool, links: List[Tuple[Agent, Edge, Agent]]) -> Match:
