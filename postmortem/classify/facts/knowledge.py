@@ -78,7 +78,7 @@ COLLECTS = (
     ("concurrent/futures/_base.py", "wait"),
     ("concurrent/futures/_base.py", "as_completed"),
     ("concurrent/futures/thread.py", "shutdown"),
-    *itertools.product(multiprocessing("pool"), ("get",)),
+    *itertools.product(multiprocessing("pool"), ("get", "wait", "next")),
 )
 
 #: Interpreter shutdown: threading._shutdown waits for threads, executors' _python_exit joins workers.

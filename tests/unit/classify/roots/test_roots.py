@@ -110,9 +110,10 @@ def test_a_handler_excuses_who_waits_to_be_told_to_end() -> None:
     assert state(item, signal_handlers=handlers, resources=(Resource("q", "queue", "Queue q"),)) == ("waiting", "queue")
 
 
-def test_a_main_thread_that_collects_is_not_parked() -> None:
+@pytest.mark.parametrize("call", ["queue.join", "multiprocessing.pool.wait", "multiprocessing.pool.next"])
+def test_a_main_thread_that_collects_is_not_parked(call: str) -> None:
     """It waits for what its workers do, though they are at rest."""
-    assert state(main(PARKS, "threading.wait", "queue.join"), IDLE_WORKER)[0] == "waiting"
+    assert state(main(PARKS, "threading.wait", call), IDLE_WORKER)[0] == "waiting"
 
 
 def test_a_main_thread_that_sleeps_while_another_computes() -> None:
