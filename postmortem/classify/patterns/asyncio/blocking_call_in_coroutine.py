@@ -48,6 +48,8 @@ PATTERN = Pattern(
 LONG_S = 5.0
 #: Least share of the loop thread's samples inside a callback or step.
 MIN_INSIDE = 0.9
+#: Seconds by which a timer of the loop is late when many short calls block it, as one long one would.
+LATE_S = 1.0
 
 _FOR_GOOD = Template("the loop of {thread} is blocked for good by what its thread waits for: that is the cause")
 _TYPED = Template("{thread} runs what a person has typed: its shell does so on its own event loop on purpose")
@@ -66,6 +68,9 @@ _WAITS = Template("waits ({what})")
 _TURN = Template("the loop's current turn began {age:.1f} s ago, and it has run the same callback ever since")
 _LATE = Template("the loop's first timer is {late:.1f} s late")
 _SAMPLES = Template("it was inside this callback in {share:.0%} of the samples over {window:.1f} s")
+_SAMPLES_AGAIN = Template(
+    "it was at this line, in one callback after the other, in {share:.0%} of the samples over {window:.1f} s"
+)
 _ONE_MOMENT = Template("one moment only: capture the running process to see whether the call returns")
 _SAME_CALL = Template("it has been in the same call of {function} for {lasts:.1f} s or more")
 _ALONE = Template("the loop has nothing else to do: nothing is delayed")
@@ -92,6 +97,9 @@ def _answer(view: View, process: Process, thread: Thread) -> Answer:
     """Return a match if one callback blocks the loop."""
     loop = next((one for one in process.loops if one.tid == thread.tid), None)
     kept = kept_in(view, process, thread)
+    again = _again(view, thread, loop, kept)
+    if again is not None and kept is not None:
+        return _match(view, process, thread, kept, again, again=True)
     why_not = _why_not(view, process, thread, loop, kept)
     if why_not or kept is None:
         return No(why_not or _MANY(thread=named(thread)))
@@ -104,6 +112,21 @@ def _answer(view: View, process: Process, thread: Thread) -> Answer:
     if not lasts and share < MIN_INSIDE:
         return No(_COMES_BACK(thread=named(thread)))
     return _match(view, process, thread, kept, share)
+
+
+def _again(view: View, thread: Thread, loop: Optional[Loop], kept: Optional[PythonFrame]) -> Optional[float]:
+    """Return the share of samples at a line where one callback after the other waits while the loop is late; else None.
+
+    The loop turns, or its turn goes on with the next callback, but each makes the same synchronous call.
+    """
+    if loop is None or kept is None or thread.wait is None or loop.callback_lasts_s is not None:
+        return None
+    late = loop.next_timer_s is not None and loop.next_timer_s < -LATE_S
+    if not late or thread.wait.kind in ("gil", "event-loop") or not view.rests(thread):
+        return None
+    place = (kept.file, kept.function, kept.line)
+    share = view.sampled_share(thread, lambda frames: any((f.file, f.function, f.line) == place for f in frames))
+    return share if share >= MIN_INSIDE else None
 
 
 def _why_not(
@@ -130,7 +153,9 @@ def _sleeps_long(thread: Thread) -> bool:
     return thread.wait is not None and thread.wait.kind == "sleep" and (thread.wait.timeout_s or 0.0) >= LONG_S
 
 
-def _match(view: View, process: Process, thread: Thread, here: PythonFrame, same: Optional[float]) -> Match:
+def _match(
+    view: View, process: Process, thread: Thread, here: PythonFrame, same: Optional[float], again: bool = False
+) -> Match:
     busy = computes(view, thread)
     loop = next((one for one in process.loops if one.tid == thread.tid), None)
     alone, waiting = is_alone(process, loop), others(process, loop)
@@ -142,7 +167,8 @@ def _match(view: View, process: Process, thread: Thread, here: PythonFrame, same
     if loop is not None and loop.next_timer_s is not None and loop.next_timer_s < 0:
         facts.append(_LATE(late=-loop.next_timer_s))
     if same is not None:
-        facts.append(_SAMPLES(share=same, window=view.window or 0))
+        told = _SAMPLES_AGAIN if again else _SAMPLES
+        facts.append(told(share=same, window=view.window or 0))
     else:
         facts.append(_ONE_MOMENT())
     call = thread.calling

@@ -113,8 +113,21 @@ def because(known: Evidence) -> str:
 
 def test_a_loop_that_turns_is_not_kept() -> None:
     """It began a turn during the window; or its turn is long, of many callbacks."""
-    assert "began another turn during the window" in because(blocked(changed(KEPT, turned=True, callback_lasts_s=None)))
-    assert "from callback to callback" in because(blocked(changed(KEPT, callback_lasts_s=None)))
+    punctual = changed(KEPT, callback_lasts_s=None, next_timer_s=-0.1)
+    assert "began another turn during the window" in because(blocked(changed(punctual, turned=True)))
+    assert "from callback to callback" in because(blocked(punctual))
+
+
+@pytest.mark.parametrize("turned", [True, False])
+def test_one_callback_after_the_other_makes_the_same_call(turned: bool) -> None:
+    """A request for each of many tasks: the loop turns, or its turn goes on, and its timers are late all the same."""
+    late = changed(KEPT, callback_lasts_s=None, turned=turned)
+    report = classify(blocked(late)).findings[0]
+    assert (report.pattern, report.confidence) == ("blocking-call-in-coroutine", "likely")
+    assert "in one callback after the other, in 100% of the samples" in " ".join(report.evidence)
+    other = (frame("store", 30), frame("handle", 21), *TURN)
+    assert "blocking-call-in-coroutine" not in found(blocked(late, ((60, STEP), (40, other))))
+    assert "blocking-call-in-coroutine" not in found(blocked(late, cpu=1.0, wait=None))
 
 
 def test_a_coroutine_that_computes_itself_makes_no_call() -> None:
