@@ -113,12 +113,13 @@ def _confidence(view: View, process: Process, task: Task, known: Cancellation) -
         return None
     stuck = view.graph.stuck(agent)
     told = known.basis is not None or bool(known.requests and known.caught_at)
+    lost = known.basis is not None and bool(known.requests) and awaited  # whoever cancelled it waits for its end
     exact = bool(known.requests) or known.basis in ("closing", "awaited", "gather", "limit")
     if stuck == "proven" and told and exact and known.due is False and known.handled is False:
         return "proven"
     if known.handled is None:
         return "possible"
-    if told and (stuck is not None or known.caught_at):
+    if told and (stuck is not None or known.caught_at or lost):
         return "likely"
     return "possible" if told or stuck is not None else None
 

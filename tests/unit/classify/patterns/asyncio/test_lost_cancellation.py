@@ -84,11 +84,12 @@ def test_nobody_waits_for_its_end() -> None:
     )
 
 
-def test_a_task_that_sleeps_in_rounds_is_likely_only_by_its_clause() -> None:
-    """Its wait ends, and the next one begins: the clause shows that it goes on; without one it may be about to end."""
+def test_a_task_that_sleeps_in_rounds_is_likely_by_its_clause_or_its_canceller() -> None:
+    """Its wait ends, and the next one begins: a clause shows that it goes on, or who cancelled it waits; a count may be old."""
     sleep = TaskWait("sleep", endless=False, timeout_s=1.0, remaining_s=0.4)
     assert found(cancelled(LOST, sleep))["lost-cancellation"] == "likely"
-    assert found(cancelled(Cancellation(1, False, False, "called"), sleep))["lost-cancellation"] == "possible"
+    assert found(cancelled(Cancellation(1, False, False, "called"), sleep))["lost-cancellation"] == "likely"
+    assert found(cancelled(Cancellation(None, False, False, "called"), sleep))["lost-cancellation"] == "possible"
     assert "lost-cancellation" not in found(cancelled(Cancellation(1, False, False), sleep))
 
 
