@@ -184,6 +184,8 @@ def _of_cycle(cycle: Tuple[Edge, ...]) -> str:
         return "pipe-deadlock"
     if "pool" in kinds and kinds <= {"pool", "thread"}:
         return "pool-exhausted"
+    if "import-lock" in kinds:
+        return "import-deadlock"
     if any(edge.kind == "turn" for edge in cycle):
         return "loop-self-wait"
     if any(edge.signals for edge in cycle) and not any(edge.verb == "wants" for edge in cycle):

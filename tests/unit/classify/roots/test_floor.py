@@ -25,6 +25,7 @@ from postmortem.evidence import (
     Thread,
     Wait,
     Waker,
+    replace,
 )
 from postmortem.evidence.vocabulary import ResourceKind, TaskWaitKind, WaitKind
 from postmortem.findings.told import RootKind
@@ -168,6 +169,8 @@ def test_cycles_by_what_they_go_through() -> None:
     assert verdicts(locks) == [("lock-order-deadlock", "likely")]
     (told,) = floor(View(evidence(locks)))
     assert [c.line for c in told.match.culprits] == [1, 2]
+    imports = replace(lock("a", 2), kind="import-lock", module="rates")
+    assert verdicts(whole([wants(1, "a"), wants(2, "b")], imports, lock("b", 1))) == [("import-deadlock", "likely")]
     both = [
         Task(
             one,
