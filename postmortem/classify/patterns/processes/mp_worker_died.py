@@ -89,6 +89,10 @@ _HELPER = Template(
     "{pool} has lost {helpers: and }, a thread of its own that has ended: no exception should end it while the pool is in use"
 )
 _HELPER_SUMMARY = Template("{thread} waits{at} for {what}, but the pool's thread in {helpers: and } has ended")
+_NO_WORKERS = Template("{thread} waits{at} for {what}, but {pool} has no worker any more")
+_NONE_LEFT = Template(
+    "{pool} has {count:n job} to do, and lists no worker process: those that it had have ended, and none was started again"
+)
 _MISSING = Template(
     "{thread} waits{at} for {what}; {count:n worker} of the pool {count:v has|have} been replaced, and the job of one that "
     "ended is lost"
@@ -103,6 +107,8 @@ def match(view: View) -> Iterator[Answer]:
                 yield from _pool(view, process, pool)
             elif pool.kind == _EXECUTOR and pool.broken:
                 yield from _breaking(view, process, pool)
+            elif pool.kind == _EXECUTOR and pool.pending and not (pool.processes or pool.gone or pool.shutdown):
+                yield from _without_workers(view, process, pool)
         for thread in process.threads:
             if any(f.function == "join" and f.file.endswith(_QUEUES) for f in thread.python[:5]):
                 yield from _queue(view, process, thread)
@@ -171,6 +177,41 @@ def _without_helper(
         evidence=(_HELPER(pool=pool.description, helpers=pool.helpers_ended),),
         culprits=_at(view, process, waiters),
         victims=tuple(view.victim(process, t) for t, _r in waiters),
+        pid=process.pid,
+    )
+
+
+def _without_workers(view: View, process: Process, pool: Pool) -> Iterator[Match]:
+    """Yield the match of an executor that has jobs and a manager, but no worker process, as after its workers' last job.
+
+    Workers are started before the first job is handed out, and an executor that loses one unexpectedly gives up all jobs.
+    """
+    agents = {Agent(process.pid, tid) for tid in pool.threads}
+    resources = {r.id: r for r in process.resources if any(w.tid in pool.threads for w in r.wakers)}
+    waiters = [
+        (thread, resources[thread.wait.resource])
+        for thread in process.threads
+        if thread.wait is not None
+        and thread.wait.resource in resources
+        and Agent(process.pid, thread.tid) not in agents
+    ]
+    if not waiters or any(view.moves(thread) for thread, _r in waiters):
+        return
+    thread, result = waiters[0]
+    yield Match(
+        confidence="likely" if thread.wait is not None and thread.wait.endless is not False else "possible",
+        summary=_NO_WORKERS(
+            thread=clauses.named(thread),
+            at=clauses.at(own_frame(thread.python)),
+            what=result.description,
+            pool=pool.description,
+        ),
+        evidence=(
+            _NONE_LEFT(pool=pool.description, count=pool.pending or 0),
+            *told(view, ended_children(view, process)),
+        ),
+        culprits=_at(view, process, [(t, r) for t, r in waiters]),
+        victims=tuple(view.victim(process, t) for t, _r in waiters[1:]),
         pid=process.pid,
     )
 

@@ -331,6 +331,32 @@ def test_an_executor_that_gives_up_and_waits_for_its_feeder() -> None:
     assert "mp-worker-died" not in found(breaking(Wait("pipe", "write", "p-1", endless=True), broken=None))
 
 
+def idle_executor(processes: Tuple[int, ...] = (), pending: int = 30) -> Evidence:
+    """The main thread waits for results of an executor whose manager waits for its workers."""
+    result = Resource(
+        "f-1", "future", "30 Futures", waiters=(1,), wakers=(Waker("runner", "memory", tid=3),), closed=True
+    )
+    frames = (*stack("threading.wait", "concurrent.futures._base.as_completed"), frame("execute", 75))
+    main = thread(1, frames, wait=Wait("condition", "futex", "f-1", endless=True))
+    manager = thread(
+        3, stack("selectors.select", "concurrent.futures.process.run"), wait=Wait("pipe", "poll", endless=True)
+    )
+    known = Pool("e-1", "ProcessPoolExecutor", "ProcessPoolExecutor pool", 2, (3,), processes, pending=pending)
+    return evidence(process([main, manager], pools=(known,), resources=(result,), signal_handlers=()))
+
+
+def test_an_executor_whose_workers_have_all_left() -> None:
+    """Each had done its last job, and none was started again; one that has workers, or nothing to do, waits by design."""
+    first = leading(idle_executor())
+    assert (first.pattern, first.confidence, first.culprits[0].line) == ("mp-worker-died", "likely", 75)
+    assert "mp-worker-died" not in found(idle_executor(processes=(20,)))
+    known = idle_executor()
+    parent = known.processes[0]
+    unread = changed(parent, pools=(changed(parent.pools[0], gone=(20,)),))  # listed, but not captured: a lone core
+    assert "mp-worker-died" not in found(changed(known, processes=(unread,)))
+    assert "mp-worker-died" not in found(idle_executor(pending=0))
+
+
 # ---------------------------------------------------------------------- mp-join-before-drain
 
 
