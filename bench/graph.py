@@ -1,4 +1,4 @@
-"""How long the wait graph of a crowd takes, from its core on: reading the interpreter, its locks and tasks, and the graph.
+"""How long the diagnosis of a crowd takes, from its core on: reading the interpreter, its locks and tasks, graph, verdict.
 
     python -m bench.graph [--threads 2000] [--tasks 20000] [--python PATH] [--core FILE]
 
@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import List
 
+from postmortem.classify.engine import classify
 from postmortem.evidence import Evidence, Gap, Trigger
 from postmortem.extract.assemble.cores import open_core
 from postmortem.extract.process.reading import read
@@ -98,10 +99,15 @@ def _measure(path: Path, files: Files) -> None:
     graph = WaitGraph(evidence)
     circles = sorted(len(cycle.edges) for cycle in graph.cycles)
     stuck = len(graph.stuck_agents)
+    graph_s = time.perf_counter() - began - read_s - process_s
+    found = classify(evidence)
     total = time.perf_counter() - began
+    classify_s = total - read_s - process_s - graph_s
     print(
-        f"read {read_s:.2f} s, evidence {process_s:.2f} s, graph {total - read_s - process_s:.2f} s, in all {total:.2f} s"
+        f"read {read_s:.2f} s, evidence {process_s:.2f} s, graph {graph_s:.2f} s, "
+        f"classified {classify_s:.2f} s (with a graph of its own), in all {total:.2f} s"
     )
+    print(f"verdict {found.verdict}, {len(found.findings)} findings")
     print(f"{len(process.threads)} threads, {len(process.tasks)} tasks, {stuck} of them stuck, circles of {circles}")
     print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB; {_told([*gaps, *reader.context.gaps])}")
 

@@ -9,6 +9,9 @@ import msgspec
 from . import upgrade, usable
 from .document import SCHEMA, Evidence
 
+#: Indented JSON is half as large again, and a reader refuses what exceeds ``usable.MOST_BYTES``.
+_MOST_INDENTED = 16 << 20
+
 
 def encode(evidence: Evidence) -> bytes:
     """Encode evidence as JSON; keys follow the order of the fields, so equal evidence gives equal bytes."""
@@ -16,7 +19,7 @@ def encode(evidence: Evidence) -> bytes:
 
 
 def json_bytes(value: Any) -> bytes:
-    """Encode a value, of types that msgspec can write, as indented JSON.
+    """Encode a value, of types that msgspec can write, as JSON: indented up to ``_MOST_INDENTED`` bytes, compact beyond.
 
     Lone surrogates (from paths that are not UTF-8) become backslash escapes.
     """
@@ -24,7 +27,7 @@ def json_bytes(value: Any) -> bytes:
         encoded = msgspec.json.encode(value)
     except UnicodeEncodeError:  # a path that is not UTF-8; rare, so the walk is made only then
         encoded = msgspec.json.encode(_spelled_out(msgspec.to_builtins(value)))
-    return msgspec.json.format(encoded, indent=1)
+    return msgspec.json.format(encoded, indent=1) if len(encoded) <= _MOST_INDENTED else encoded
 
 
 def _spelled_out(value: Any) -> Any:

@@ -21,6 +21,10 @@ _A_LIMIT = 2.0
 #: CPU in cores, and wake-ups per second: above either a thread makes progress; neither idling nor a heartbeat uses as much.
 WORKS_SHARE, WORKS_WAKES = 0.01, 20
 
+#: Waits of one cycle that a finding tells at least; a reader learns nothing from the thousandth.
+MOST_CITED = 64
+
+_LEFT_OUT = Template("{count:n more wait} of the cycle, at the same lines, {count:v is|are} not told here")
 _GIVES_UP = Template("the cycle opens when the time limit of {agents: or } is over")
 _WORKS = Template("meanwhile {thread}{of} used {share:.1%} of a core and woke {wakes:.0f} times a second{more}")
 _OF_PROCESS = Template(" of process {pid}")
@@ -172,10 +176,30 @@ class View:
             return "possible"
         return "proven" if self.graph.proves(cycle) else "likely"
 
-    def limits(self, cycle: Cycle) -> List[Text]:
-        """Return a text naming the agents of a cycle whose waits have a timeout, if any."""
+    def limits(self, cycle: Cycle, told: Optional[int] = None) -> List[Text]:
+        """Return texts on the waits of a cycle beyond those ``told``, and on agents whose waits have a timeout, if any."""
+        left = len(cycle.edges) - told if told is not None else 0
         limited = [edge.waiter for edge in cycle.edges if self.graph.is_limited(edge)]
-        return [_GIVES_UP(agents=tuple(limited[:3]))] if limited else []
+        return ([_LEFT_OUT(count=left)] if left else []) + ([_GIVES_UP(agents=tuple(limited[:3]))] if limited else [])
+
+    def cited(self, cycle: Cycle) -> List[Tuple[Edge, Edge]]:
+        """Return the waits of a cycle that a finding tells, each with the wait of the agent that could end it.
+
+        Of a cycle of more than ``MOST_CITED`` these are the first, and the first at each further line of the program.
+        """
+        pairs = list(zip(cycle.edges, [*cycle.edges[1:], cycle.edges[0]]))
+        found, rest = pairs[:MOST_CITED], pairs[MOST_CITED:]
+        lines = {self._waits_at(edge) for edge, _after in found} if rest else set()
+        for edge, after in rest:
+            line = self._waits_at(edge)
+            if line not in lines and len(found) < 2 * MOST_CITED:
+                lines.add(line)
+                found.append((edge, after))
+        return found
+
+    def _waits_at(self, edge: Edge) -> Optional[Tuple[str, Optional[int]]]:
+        frame = knowledge.own_frame(self.graph.places.stack(edge.waiter))
+        return (frame.file, frame.line) if frame else None
 
     def kept(self, agent: Agent) -> List[PythonFrame]:
         """Return the frames in which a thread acquired locks that others wait for."""

@@ -19,3 +19,11 @@ def test_paths_that_are_no_utf8_can_be_written() -> None:
     assert read.gaps[0].subject == escaped
     assert read.sources == {escaped: {3: "text \\udcff"}}
     assert decode(encode(read)) == read
+
+
+def test_only_large_evidence_is_compact() -> None:
+    """People may read the usual; what is large must stay below the limit of its readers."""
+    small = Evidence(Trigger("core"))
+    large = Evidence(Trigger("core"), sources={"/app/program.py": {1: "x" * (16 << 20)}})
+    assert (encode(small).count(b"\n") > 1, encode(large).count(b"\n")) == (True, 0)
+    assert decode(encode(large)) == large

@@ -97,11 +97,12 @@ def _circle(view: View, cycle: Cycle) -> Match:
     """Return the match of a wait-for cycle."""
     facts: List[Said] = []
     culprits: List[Culprit] = []
-    for edge, after in zip(cycle.edges, [*cycle.edges[1:], cycle.edges[0]]):
+    cited = view.cited(cycle)
+    for edge, after in cited:
         fact, places = _link(view, edge, after)
         facts.append(fact)
         culprits += places
-    facts += view.limits(cycle)
+    facts += view.limits(cycle, len(cited))
     behind = view.graph.behind(frozenset(cycle.agents))
     if behind:
         facts.append(_BEHIND(count=len(behind)))

@@ -91,12 +91,12 @@ def _is_of_locks(cycle: Cycle) -> bool:
 def _match(view: View, cycle: Cycle) -> Match:
     facts: List[Text] = []
     culprits: List[Culprit] = []
-    following = [*cycle.edges[1:], cycle.edges[0]]
-    for edge, after in zip(cycle.edges, following):
+    cited = view.cited(cycle)
+    for edge, after in cited:
         fact, places = _link(view, edge, after)
         facts.append(fact)
         culprits += places
-    facts += view.limits(cycle)
+    facts += view.limits(cycle, len(cited))
     behind = [a for a in view.graph.behind(frozenset(cycle.agents)) if a.tid is not None]
     if behind:
         facts.append(_BEHIND(count=len(behind)))

@@ -43,6 +43,30 @@ def test_a_cycle_with_a_doubt_is_not_proven(basis: OwnerBasis, endless: bool, co
     assert found(evidence(two_locks(basis, endless)))["lock-order-deadlock"] == confidence
 
 
+def long_cycle(count: int, odd: int) -> Evidence:
+    """Threads that each hold a lock and want the next one's; thread ``odd`` waits at a line of its own."""
+    agents = [
+        thread(
+            n,
+            [frame("take", 99 if n == odd else 11)],
+            wait=locked(f"lock-{n % count + 1}"),
+            holds=(held(f"lock-{n}", line=10),),
+        )
+        for n in range(1, count + 1)
+    ]
+    locks = tuple(lock(f"lock-{n}", n, ((n - 2) % count + 1,)) for n in range(1, count + 1))
+    return evidence(process(agents, resources=locks))
+
+
+def test_a_long_cycle_is_told_in_part() -> None:
+    """The first waits are told, the number of the others, and every line at which one of them waits."""
+    short, long = (classify(long_cycle(count, count - 1)).findings[0] for count in (64, 200))
+    assert (short.confidence, long.confidence) == ("proven", "proven")
+    assert (len(short.evidence), {c.line for c in short.culprits}) == (64, {10, 11, 99})
+    assert (len(long.evidence), {c.line for c in long.culprits}) == (66, {10, 11, 99})
+    assert long.evidence[-1] == "135 more waits of the cycle, at the same lines, are not told here"
+
+
 def test_a_chain_is_no_cycle() -> None:
     """One thread holds, the others queue: no lock cycle, and that is said."""
     queue = [thread(n, [frame("queue")], wait=locked("lock-1")) for n in (3, 4)]
