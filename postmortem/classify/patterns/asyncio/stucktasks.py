@@ -82,7 +82,7 @@ def _wanted(view: View, process: Process, agent: Agent, edge: Edge, confidence: 
     if loop is None or loop.tid is None or view.graph.stuck(Agent(process.pid, loop.tid)):
         return confidence
     if view.graph.is_awaited(agent):
-        on_its_own = edge.kind != "async-future" and not edge.wakers and not _is_dead(view, process, loop)
+        on_its_own = edge.kind == "async-event" and not edge.wakers and not _is_dead(view, process, loop)
         return "possible" if on_its_own and _only_supervised(view, agent) else confidence
     task = view.graph.places.task(agent)
     if loop.main_task != agent.task or task is None:

@@ -21,7 +21,7 @@ from postmortem.evidence import (
     Waker,
     replace,
 )
-from postmortem.evidence.vocabulary import TaskWaitKind
+from postmortem.evidence.vocabulary import ResourceKind, TaskWaitKind
 
 from .....support.diagnosed import classify
 from .....support.make import counters, evidence, found, frame, lines, process, silent, stack, thread
@@ -417,3 +417,17 @@ def test_another_server_may_answer(listener: Resource) -> None:
     assert "loop-self-wait" not in found(asking(listener))
     assert "loop-self-wait" not in found(asking(listens(), endless=False))
     assert "loop-self-wait" not in found(asking(listens(), watches=()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "confidence"),
+    [("async-event", "asyncio.Event", "possible"), ("async-condition", "asyncio.Condition", "proven")],
+)
+def test_a_gathered_task_may_serve_until_an_event(kind: ResourceKind, name: str, confidence: str) -> None:
+    """An event may be what the task runs until; a condition is waited for in order to go on."""
+    one = Resource("r", kind, name, wakers=(Waker("reach", "memory", task="a"),), closed=True)
+    waits = task("a", "a", wait=TaskWait("event" if kind == "async-event" else "condition", "r", endless=True))
+    others = task("b", "asyncio.tasks.sleep", "b", wait=TaskWait("sleep", endless=False))
+    main = task("main", "main", wait=joins("a", "b"))
+    leading = classify(ticking([main, waits, others], [one])).findings[0]
+    assert (leading.pattern, leading.confidence) == ("future-never-resolved", confidence)
