@@ -1,14 +1,22 @@
 """Event loops of gevent, Twisted and eventlet, recognised by their functions on the stack.
 
 gevent's and eventlet's are read here only where their greenlets could not be (see ``greenlet``).
+
+A Twisted reactor flushes its new delayed calls, and runs the calls of other threads, before each poll: what is in these lists
+while it polls was put there from outside of it. ``callFromThread`` wakes it, ``callLater`` does not.
+Source: twisted/internet/base.py, ReactorBase and DelayedCall, of 18.9 to 25.5.
 """
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
 from ..cpython.frames.frame import Frame
+from ..cpython.frames.functions import Functions
+from ..cpython.objects.attributes import attribute, attributes
+from ..cpython.objects.builtins import NotThat
 from ..cpython.state.interpreter import InterpreterState, Python
+from ..memory import Fault
 from .asyncio.eventloops import LoopState
 from .asyncio.tasks import TaskState
 
@@ -19,6 +27,7 @@ _LOOPS: Dict[Tuple[str, str], str] = {
     ("eventlet/hubs/hub.py", "run"): "eventlet",
 }
 _FUNCTIONS = frozenset(function for _file, function in _LOOPS)
+_MAX_CALLS = 1_000
 
 
 class OtherLoops:
@@ -37,8 +46,34 @@ class OtherLoops:
                 runner = self._python.frames.local(frame, "self")
                 if runner is None or any(loop.address == runner for loop in loops):
                     continue
-                loops.append(LoopState(runner, kind, thread.ident, state="running"))
+                loop = LoopState(runner, kind, thread.ident, state="running")
+                if kind == "twisted":
+                    self._read_reactor(loop)
+                loops.append(loop)
         return loops, tasks
+
+    def _read_reactor(self, loop: LoopState) -> None:
+        """Set the number of calls that a Twisted reactor is to make in its next turn, their functions, and its timers."""
+        objects, functions = self._python.objects, Functions(self._python.frames)
+        try:
+            values = attributes(objects, loop.address)
+            new = objects.items(values["_newTimedCalls"], _MAX_CALLS)
+            threads = objects.items(values["threadCallQueue"], _MAX_CALLS)
+            called = [call for call in map(self._delayed, new) if call is not None]
+            called += [objects.items(call)[0] for call in threads]
+        except (Fault, NotThat, KeyError, IndexError):
+            return
+        codes = [code for call in called for code in [functions.code(call)] if code is not None]
+        loop.ready, loop.callbacks = len(called), [code.address for code in codes]
+        loop.scheduled = objects.length_or_none(values.get("_pendingTimedCalls"))
+
+    def _delayed(self, call: int) -> Optional[int]:
+        """Return the function of a ``DelayedCall``; None if it was cancelled."""
+        objects = self._python.objects
+        cancelled = attribute(objects, call, "cancelled")
+        if cancelled is None or objects.integer_or_none(cancelled):
+            return None
+        return attribute(objects, call, "func")
 
     @staticmethod
     def _running(frames: List[Frame]) -> Iterator[Tuple[Frame, str]]:

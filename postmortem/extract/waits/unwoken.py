@@ -25,6 +25,8 @@ _OPERATIONS: Mapping[str, FrozenSet[str]] = {
     "semaphore": frozenset(("release",)), "barrier": frozenset(("abort", "reset")),
 }  # fmt: skip
 _CALLS = frozenset(("call_soon", "call_later", "call_at", "create_task", "ensure_future"))
+#: Methods of a Twisted reactor and of a Deferred after which it has something to do.
+_TWISTED_CALLS = frozenset(("callLater", "callback", "errback"))
 _MOST_TASKS, _MOST_PLACES = 20, 6
 
 
@@ -40,7 +42,8 @@ def readied_at(context: PythonContext, tasks: TasksRead, loop: Loop, files: Sequ
     if not found and any(state.waiter for state in ready):
         found += context.usages.applying(None, frozenset(("set_result", "set_exception")), files)
     if loop.ready_callbacks or any(not state.waiter for state in ready):
-        found += context.usages.applying(None, _CALLS, files)
+        calls = _TWISTED_CALLS if loop.kind == "twisted" else _CALLS
+        found += context.usages.applying(None, calls, files)
     return tuple(dict.fromkeys(found))[:_MOST_PLACES]
 
 

@@ -9,7 +9,8 @@ idle loop, whose ready queue is empty; `event-loop-starvation`, whose loop runs 
 
 **Why it hangs.** `asyncio.Queue.put_nowait`, `Future.set_result`, `Event.set` and `loop.call_soon` are not thread-safe. They
 append to the loop's ready queue and trust that the loop is awake, because its own thread called them. From another thread they
-do not end the `select` in which the loop sleeps: only `call_soon_threadsafe` writes to the pipe that does.
+do not end the `select` in which the loop sleeps: only `call_soon_threadsafe` writes to the pipe that does. With a Twisted reactor
+these are `callLater` and what a Deferred's `callback` leads to, and `callFromThread` is the one that wakes it.
 
 **Remedy.** From other threads call `loop.call_soon_threadsafe(queue.put_nowait, item)`, or
 `asyncio.run_coroutine_threadsafe(queue.put(item), loop)`. In debug mode (`PYTHONASYNCIODEBUG=1`) asyncio raises an error at
@@ -50,6 +51,11 @@ PATTERN = Pattern(
     ),
 )
 
+_TWISTED_REMEDY = Template(
+    "Call it on the reactor's own thread: `reactor.callFromThread(deferred.callback, value)`. `callLater` and a Deferred's "
+    "`callback` are for that thread alone; `deferToThread` brings results of threads back by itself."
+)
+
 #: Seconds until the selector's own limit from which on the loop is not about to turn.
 _FAR_S = 5.0
 #: Functions in which a callback is ready and the loop about to be woken.
@@ -57,7 +63,7 @@ _WAKING = ("call_soon_threadsafe", "_write_to_self")
 #: Most tasks named.
 _NAMED = 3
 #: Loops that keep their ready queue as asyncio does.
-_KINDS = ("asyncio", "uvloop")
+_KINDS = ("asyncio", "uvloop", "twisted")
 
 _SLEEPS = Template(
     "the event loop of {thread} sleeps in {call}{limit} although {ready:n callback} {ready:v is|are} ready to run{task}: "
@@ -123,6 +129,7 @@ def _match(view: View, process: Process, loop: Loop, thread: Thread) -> Match:
             *_awaiting(view, process, tasks),
         ),
         victims=tuple(view.victim_of(agent) for agent in behind[:50]),
+        remedy=_TWISTED_REMEDY() if loop.kind == "twisted" else None,
         pid=process.pid,
     )
 

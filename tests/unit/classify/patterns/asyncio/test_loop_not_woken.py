@@ -68,3 +68,12 @@ def test_a_uvloop_keeps_its_ready_queue_alike(kind: str, expected: Optional[str]
     loops = tuple(changed(one, kind=kind) for one in known.processes[0].loops)
     known = changed(known, processes=(changed(known.processes[0], loops=loops),))
     assert found(known).get("loop-not-woken") == expected
+
+
+def test_a_reactor_that_sleeps_gets_its_own_remedy() -> None:
+    """Twisted's methods have other names."""
+    known = asleep(tasks=False)
+    reactor = changed(known.processes[0].loops[0], kind="twisted", ready_callbacks=(frame("done", 8),))
+    first = classify(changed(known, processes=(changed(known.processes[0], loops=(reactor,)),))).findings[0]
+    assert (first.pattern, first.confidence) == ("loop-not-woken", "proven")
+    assert "callFromThread" in first.remedy and "call_soon" not in first.remedy

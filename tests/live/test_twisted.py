@@ -1,0 +1,60 @@
+"""Twisted reactors as installed: calls that another thread has left without waking the reactor, and idle ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ..corpora.runs import NotRecorded, environment, interpreter
+from ..support.diagnosing import capture_pid
+from ..support.interpreters import Program
+from ..support.required import lacking
+
+pytestmark = pytest.mark.live
+
+RELEASES = pytest.mark.parametrize(("version", "release"), [("3.9", "22.10.0"), ("3.13", "25.5.0")])
+
+#: A thread makes the reactor sleep first, so that the call comes from outside of its turn.
+SOURCE = """
+import sys, threading, time
+from twisted.internet import defer, reactor
+
+def serve(value):
+    reactor.callLater(0, reactor.stop)
+
+def compute(answer, asleep):
+    asleep.wait()
+    if sys.argv[1] == "calls":
+        answer.callback(42)
+    print("ready", flush=True)
+
+def watch(asleep):
+    ident = threading.main_thread().ident
+    while sys._current_frames()[ident].f_code.co_name != "doPoll":
+        time.sleep(0.01)
+    asleep.set()
+
+answer, asleep = defer.Deferred(), threading.Event()
+answer.addCallback(serve)
+for function, arguments in ((compute, (answer, asleep)), (watch, (asleep,))):
+    threading.Thread(target=function, args=arguments, daemon=True).start()
+reactor.run()
+"""
+
+
+@RELEASES
+@pytest.mark.parametrize("does", ["calls", "rests"])
+def test_calls_that_did_not_wake_the_reactor(version: str, release: str, does: str, tmp_path: Path) -> None:
+    """The call, the line that made it and the reactor that slept on; an idle reactor gets no finding."""
+    try:
+        python = environment(interpreter(version), (f"twisted=={release}",))
+    except NotRecorded as exc:
+        lacking(str(exc))
+    with Program(str(python), SOURCE, tmp_path, does) as program:
+        report = capture_pid(program.pid, tmp_path, "--observe", "0.5")
+    assert report["verdict"] == ("loop-not-woken" if does == "calls" else None)
+    if does == "calls":
+        first = report["findings"][0]
+        lines = {culprit["line"] for culprit in first["culprits"]}
+        assert (first["confidence"], {6, 11} <= lines) == ("proven", True)
