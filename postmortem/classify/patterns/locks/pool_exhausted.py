@@ -31,6 +31,7 @@ from ...pattern import Answer, Match, No, Pattern
 from ...roots.walk import follow
 from ...roots.works import has_timers
 from .occupied import crowded, crowded_processes, occupied
+from .permits import is_spent
 
 PATTERN = Pattern(
     id="pool-exhausted",
@@ -78,6 +79,8 @@ _KEPT = Template(
 )
 _UNHELD = Template("{pool} is exhausted: {count:v one waits|@ wait}{at} for a part, and none was given back")
 _NOBODY = Template("all {limit} are in use by its own count; no stack of a thread or task leads to one alone")
+_ITS_COUNT = Template("its count is 0; no stack of a thread or task leads to a permit")
+_TAKEN = Template("permits are taken at {frame}")
 _ALL = Template("{count:n holder}")
 _THREADS = Template("{count:n thread}")
 _TASKS = Template("{count:n task}")
@@ -106,7 +109,7 @@ def match(view: View) -> Iterator[Answer]:
                 continue
             holders = [(Agent(process.pid, w.tid, w.task), w) for w in resource.wakers if w.role == "holder"]
             if not holders:
-                if resource.kind == "pool" and resource.limit:
+                if (resource.kind == "pool" and resource.limit) or is_spent(resource):
                     yield from _unheld(view, process, resource)
                 continue
             free = [a for a, _w in holders if not _starves(view, process, resource, a)]
@@ -208,11 +211,16 @@ def _unheld(view: View, process: Process, resource: Resource) -> Iterator[Match]
     stacks = [view.graph.places.stack(agent) for agent in waiters]
     own = [[f for f in stack if not is_library(f) and not f.file.startswith("<")][:2] for stack in stacks]
     places = {frame: agent for several, agent in zip(own, waiters) for frame in several}
+    stuck = {view.graph.stuck(agent) for agent in waiters}
+    counted = _NOBODY(limit=resource.limit) if resource.limit else _ITS_COUNT()
     yield Match(
-        confidence="likely" if at_rest else "possible",
+        confidence="proven" if stuck == {"proven"} else "likely" if at_rest or None not in stuck else "possible",
         summary=_UNHELD(pool=resource.description, count=len(waiters), at=clauses.at(own_frame(stacks[0]))),
-        evidence=(_NOBODY(limit=resource.limit), *resource.because),
-        culprits=tuple(view.culprit_of(agent, frame) for frame, agent in places.items()),
+        evidence=(counted, *(_TAKEN(frame=frame) for frame in resource.taken_at), *resource.because),
+        culprits=(
+            *(view.culprit_of(agent, frame) for frame, agent in places.items()),
+            *(view.culprit(process, frame) for frame in resource.taken_at),
+        ),
         victims=tuple(view.victim_of(agent) for agent in waiters),
         pid=process.pid,
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 import pytest
 
 from postmortem.evidence import Loop, Pool, Resource, Task, TaskWait, Thread, Wait, Waker, replace
 from postmortem.evidence.vocabulary import WaitKind, WakerBasis
 
+from .....support.diagnosed import classify
 from .....support.make import (
     counters,
     evidence,
@@ -441,3 +442,20 @@ def test_a_timer_may_give_back_a_part_that_no_stack_leads_to(timers: Optional[in
     running = Loop("l", 1, "asyncio", 0, timers)
     known = whole([selects, *waiters], INNER, gate(wakers=(), closed=None), loops=(running,), tasks=(beat,))
     assert found(known).get("pool-exhausted") == expected
+
+
+@pytest.mark.parametrize(
+    ("known", "pattern"),
+    [
+        ({"limit": 3}, "pool-exhausted"),
+        ({"taken_at": (frame("fetch", 7),)}, "pool-exhausted"),
+        ({"taken_at": (frame("fetch", 7),), "released_at": (frame("open", 9),)}, "missed-wakeup"),
+        ({}, "missed-wakeup"),
+    ],
+)
+def test_a_semaphore_of_permits_is_exhausted(known: Dict[str, Any], pattern: str) -> None:
+    """Bounded, or released only by functions that acquire it; otherwise it is a signal that nothing gives."""
+    gate = Resource("s", "semaphore", "Semaphore Gate.slots (no permits left)", waiters=(1,), value=0, closed=True, **known)
+    main = thread(1, [frame("fetch", 7)], wait=Wait("semaphore", "futex", "s", endless=True))
+    leading = classify(evidence(process([main], resources=(gate,), signal_handlers=()))).findings[0]
+    assert (leading.pattern, leading.confidence) == (pattern, "proven")
