@@ -129,12 +129,12 @@ def _found(view: View, process: Process) -> Iterator[Root]:
             root = _root(view, process, agent, 2, company)
             if root.kind == "future" and awaits_request(view, process, task):
                 continue
-            wants = root.kind == "signal" and _is_inside_call(task) and not view.graph.is_awaited(agent)
+            wants = root.kind == "signal" and is_inside_call(task) and not view.graph.is_awaited(agent)
             if root.kind in _DEMANDS or wants or (len(root.way.agents) > 1 and root.kind in ("signal", "pool")):
                 yield root
 
 
-def _is_inside_call(task: Task) -> bool:
+def is_inside_call(task: Task) -> bool:
     """Return whether the program's code in a task awaits a library's, and that waits: for a connection, an answer, a turn."""
     inside = [frame for frame in task.stack if not is_stdlib(frame)]
     own = next((at for at, frame in enumerate(inside) if not is_library(frame)), 0)
@@ -187,7 +187,7 @@ def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
         return all(_serves(view, edge.waiter) for edge in way.cycle)
     if thread is not None and way.end.task is None and serves(view, process, thread):
         return not any(edge.kind in _RESULTS for edge in way.edges)  # one that wants a result does not rest
-    if is_parked(view, way.end, way.edge):
+    if is_parked(view, way.end, way.edge) or _is_native_server(process, way):
         return True
     kind = kind_of(view, way)
     if kind == "socket" and way.edge is not None:
@@ -209,6 +209,12 @@ def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
             or (thread is not None and _calls_for_a_result(thread))
         )
     return rank < 2 and kind in ("sleep", "signal", "queue") and len(way.agents) == 1
+
+
+def _is_native_server(process: Process, way: Way) -> bool:
+    """Return whether a path ends in a wait that was not read, in a server that is no Python program: its threads park so."""
+    unread = way.edge is not None and way.edge.resource is None and not way.edge.named
+    return unread and not is_python(process) and any(resource.listening for resource in process.resources)
 
 
 def _is_free(view: View, way: Way, process: Process) -> bool:

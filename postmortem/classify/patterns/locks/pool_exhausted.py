@@ -77,6 +77,13 @@ _KEPT = Template(
     "{pool} is exhausted: {holders} {count:v keeps|keep} what {count:v it has|they have} taken from it and "
     "{count:v rests|rest}{at}"
 )
+_CROWDED = Template(
+    "{pool} is exhausted: {holders} {count:v keeps|keep} what {count:v it has|they have} taken from it while {count:v it "
+    "waits|they wait}{at}, and {waiting:n other} {waiting:v wait} for a part"
+)
+_UNMOVED = Template("{count} of the {waiting} that wait did not go on in {window:.1f} s")
+#: One in so many waiters may get its turn in a window.
+_FEW = 4
 _UNHELD = Template("{pool} is exhausted: {count:v one waits|@ wait}{at} for a part, and none was given back")
 _NOBODY = Template("all {limit} are in use by its own count; no stack of a thread or task leads to one alone")
 _ITS_COUNT = Template("its count is 0; no stack of a thread or task leads to a permit")
@@ -115,6 +122,8 @@ def match(view: View) -> Iterator[Answer]:
             free = [a for a, _w in holders if not _starves(view, process, resource, a)]
             if free and _is_kept(view, process, resource, free):
                 yield _kept(view, process, resource, holders, free)
+            elif free and _is_crowded(view, process, resource, free):
+                yield _crowded(view, process, resource, holders)
             elif free:
                 yield No(_GOES_ON(pool=resource.description, holder=free[0]))
             elif not any(
@@ -166,6 +175,44 @@ def _is_kept(view: View, process: Process, resource: Resource, free: List[Agent]
         return False
     return not any(_moves(view, agent) for agent in _waiters(process, resource)) and all(
         _rests(view, agent) for agent in free
+    )
+
+
+def _is_crowded(view: View, process: Process, resource: Resource, free: List[Agent]) -> bool:
+    """Return whether at least as many wait as the pool has parts, few got one, and no holder computes: they wait, too."""
+    limit, waiters = resource.limit or 0, _waiters(process, resource)
+    full = resource.kind == "pool" and 0 < limit <= sum(w.role == "holder" for w in resource.wakers)
+    moved = sum(_moves(view, agent) for agent in waiters)
+    if not full or not view.window or len(waiters) < limit or moved * _FEW > len(waiters):
+        return False
+    threads = [view.graph.places.thread(agent) for agent in free]
+    return all(thread is None or (thread.wait is not None and view.rests(thread)) for thread in threads)
+
+
+def _crowded(view: View, process: Process, resource: Resource, holders: List[Holder]) -> Match:
+    """Return the match of a pool whose holders go on, each after a wait that is long for those who queue."""
+    who = list(dict.fromkeys(agent for agent, _waker in holders))
+    pool, behind = resource.description, _waiters(process, resource)
+    told = (_TASKS if who[0].task is not None else _THREADS)(count=len(who))
+    places = {own_frame(view.graph.places.stack(agent)): agent for agent in who}
+    facts: List[Said] = [_PARTS(pool=pool, parts=len(holders), holders=told)]
+    facts += [_has_one(view, agent, waker, resource) for agent, waker in holders[:_NAMED]]
+    facts += [
+        *resource.because,
+        _UNMOVED(count=sum(not _moves(view, a) for a in behind), waiting=len(behind), window=view.window or 0.0),
+    ]
+    return Match(
+        confidence="likely",
+        summary=_CROWDED(
+            pool=pool, holders=told, count=len(who), at=clauses.at(next(iter(places))), waiting=len(behind)
+        ),
+        evidence=tuple(facts),
+        culprits=(
+            *(view.culprit_of(agent, frame) for frame, agent in places.items() if frame is not None),
+            *_culprits(view, holders),
+        ),
+        victims=tuple(view.victim_of(agent) for agent in behind),
+        pid=process.pid,
     )
 
 
