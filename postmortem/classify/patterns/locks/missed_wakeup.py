@@ -23,12 +23,12 @@ from ....findings import Template, Text
 from ....waitgraph import Edge, WaitGraph
 from ...facts import clauses
 from ...facts.knowledge import COLLECTS, in_table, own_frame
+from ...facts.permits import is_spent
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from ...roots.walk import follow
 from .othercauses import SIGNALLED, other_cause, signals_itself
 from .oversleeping import overslept
-from .permits import is_spent
 
 PATTERN = Pattern(
     id="missed-wakeup",

@@ -26,12 +26,12 @@ from ....findings.found import Said
 from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.knowledge import is_library, own_frame
+from ...facts.permits import is_spent
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from ...roots.walk import follow
 from ...roots.works import has_timers
 from .occupied import crowded, crowded_processes, occupied
-from .permits import is_spent
 
 PATTERN = Pattern(
     id="pool-exhausted",
@@ -87,6 +87,10 @@ _FEW = 4
 _UNHELD = Template("{pool} is exhausted: {count:v one waits|@ wait}{at} for a part, and none was given back")
 _NOBODY = Template("all {limit} are in use by its own count; no stack of a thread or task leads to one alone")
 _ITS_COUNT = Template("its count is 0; no stack of a thread or task leads to a permit")
+_GIVE_BACK = Template(
+    "Give back what was taken on every way out: `with` or `async with` around its use, or a release in a `finally` clause. Look "
+    "for an early return, an exception or a cancellation between the two, and for what stays open: responses, sessions, cursors."
+)
 _TAKEN = Template("permits are taken at {frame}")
 _ALL = Template("{count:n holder}")
 _THREADS = Template("{count:n thread}")
@@ -268,6 +272,7 @@ def _unheld(view: View, process: Process, resource: Resource) -> Iterator[Match]
             *(view.culprit_of(agent, frame) for frame, agent in places.items()),
             *(view.culprit(process, frame) for frame in resource.taken_at),
         ),
+        remedy=_GIVE_BACK(),
         victims=tuple(view.victim_of(agent) for agent in waiters),
         pid=process.pid,
     )

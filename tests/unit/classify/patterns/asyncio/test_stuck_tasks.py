@@ -458,3 +458,19 @@ def test_a_server_in_another_thread_excuses_no_main_task() -> None:
     main = replace(task("main", "stop", "main", wait=wait), stack=(client, *stack("stop", "main")))
     known = resting([main], [future(named=False), listens], watched=0, listening=("socket",))
     assert found(known)["future-never-resolved"] == "proven"
+
+
+@pytest.mark.parametrize(
+    ("released", "expected"), [(False, ("pool-exhausted", "proven")), (True, ("future-never-resolved", "likely"))]
+)
+def test_a_semaphore_of_permits_that_tasks_have_lost(released: bool, expected: Tuple[str, str]) -> None:
+    """Unless another function releases it without having acquired it: then it is a signal."""
+    taken = (frame("fetch", 6),)
+    gate = Resource(
+        "s", "async-semaphore", "asyncio.Semaphore", value=0, closed=True, taken_at=taken, waiting_tasks=("a",)
+    )
+    gate = replace(gate, released_at=taken) if released else gate
+    waits = task("a", "fetch", wait=TaskWait("semaphore", "s", endless=True))
+    known = ticking([task("main", "main", wait=joins("a")), waits], [gate])
+    leading = classify(known).findings[0]
+    assert (leading.pattern, leading.confidence) == expected

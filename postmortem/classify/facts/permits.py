@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....evidence import Resource
+from ...evidence import Resource
 
 
 def is_spent(resource: Resource) -> bool:
@@ -11,7 +11,7 @@ def is_spent(resource: Resource) -> bool:
     A semaphore that some function releases without acquiring it is a signal, which says nothing of who has what.
     """
     return (
-        resource.kind == "semaphore"
+        resource.kind in ("semaphore", "async-semaphore")
         and resource.value == 0
         and (bool(resource.limit) or (bool(resource.taken_at) and not resource.released_at))
     )
