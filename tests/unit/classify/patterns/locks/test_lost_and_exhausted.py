@@ -484,3 +484,27 @@ def test_a_pool_whose_holders_wait_long(waiting: int, moved: int, said: Optional
     inner = Resource("q", "queue", "Queue", waiters=tuple(range(10, 10 + waiting)))
     main = thread(1, (frame("main", 9),), wait=Wait("sleep", "clock_nanosleep", timeout_s=5.0))
     assert found(whole([main, *holders, *queue], pool, inner)).get("pool-exhausted") == said
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"), [("run_until_future", "executor-self-deadlock"), ("other", "pool-exhausted")]
+)
+def test_a_worker_that_runs_a_coroutine_which_needs_the_pool(function: str, expected: str) -> None:
+    """asgiref's: what the coroutine is to put into the worker's queue is not seen, but a task waits for a queued job."""
+    bridge = frame(function, 59, file="/venv/lib/python3.10/site-packages/asgiref/current_thread_executor.py")
+    worker = replace(
+        waits(2, "q", 35),
+        stack=(*stack("queue.get"), bridge, frame("middleware", 35), *stack("concurrent.futures.thread._worker")),
+    )
+    box = Resource("q", "queue", "Queue box (empty)", waiters=(2,))
+    runner = (Waker("runner", "memory", tid=2, name="worker"),)
+    job = Resource("f", "async-future", "Future of load, queued", wakers=runner, waiting_tasks=("t",), state="pending")
+    view = Task(
+        "t", "view", "pending", "loop-1", (frame("view", 64),), "Future", wait=TaskWait("future", "f", endless=True)
+    )
+    pool = Pool("pool", "ThreadPoolExecutor", "ThreadPoolExecutor-5", threads=(2,), limit=1, queued=1)
+    serves = thread(
+        1, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=True), counters=counters()
+    )
+    known = whole([serves, worker], box, job, tasks=(view,), pools=(pool,), loops=(Loop("loop-1", 1),))
+    assert verdict(known) == expected
