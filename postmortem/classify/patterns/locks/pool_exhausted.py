@@ -60,7 +60,7 @@ _POOLS: FrozenSet[ResourceKind] = frozenset(("pool", "semaphore", "queue", "cond
 #: Waits for something outside of the process.
 _OUTSIDE: FrozenSet[WaitKind] = frozenset(("socket", "pipe"))
 #: Seconds: whoever gives up later than that rather keeps what it has.
-_LONG_S = 60.0
+_LONG_S = 30.0
 #: Waits in which a holder neither works nor waits for something outside of the process.
 _RESTS: FrozenSet[WaitKind] = frozenset(
     ("sleep", "condition", "event", "semaphore", "lock", "rlock", "futex", "signal")
