@@ -70,9 +70,11 @@ class Resource(msgspec.Struct, frozen=True):
     state: Optional[str] = None  # socket: "ESTABLISHED", …; future: "pending", …; terminal: "foreground", …
     received: Optional[int] = None  # bytes in a socket's receive queue
     unsent: Optional[int] = None  # bytes in a socket's send queue that the peer has not acknowledged
-    taken_at: Tuple[PythonFrame, ...] = ()  # for a held lock without a known holder: where the program acquires it
+    taken_at: Tuple[
+        PythonFrame, ...
+    ] = ()  # where the program acquires a held lock without a known holder, or a spent semaphore
     named: Optional[bool] = None  # False: no examined variable refers to it, so no code can reach it by name
     module: Optional[str] = None  # for an import lock: the module that is imported
     # True: a condition, semaphore or barrier of native code, of which only the wait is known, not what it is for
     native: Optional[bool] = None
-    released_at: Tuple[PythonFrame, ...] = ()  # for such a held lock: functions that release without having acquired it
+    released_at: Tuple[PythonFrame, ...] = ()  # functions that release such an object without having acquired it

@@ -11,7 +11,7 @@ X's numbers are attributes whose names say what they count: the limit of what it
 
 from __future__ import annotations
 
-from typing import Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..cpython.frames.frame import Frame, Frames
 from ..cpython.frames.functions import Functions
@@ -337,8 +337,11 @@ class Lending:
             empty = empty or not items
         return Numbers(tuple(sorted(limits | inner)), left, empty)
 
-    def is_full(self, taking: Taking) -> Optional[int]:
-        """Return the limit of an object that counts as much as it lends at most; None if it does not say so.
+    def is_full(self, taking: Taking, requests: Set[int], works: Callable[[int], bool]) -> Optional[int]:
+        """Return the limit of an object that counts, or lists, as much as it lends at most; None if it does not say so.
+
+        Call it for an object without idle parts. ``requests``: classes of what stands for those who wait; ``works``: whether
+        an object is a thread or task, which an object lists that has workers.
 
         The functions in which others wait compare the two: an attribute that limits, and one whose value is the same.
         With an overflow, which begins below zero, the limit is that and the places of the queue inside.
@@ -356,7 +359,9 @@ class Lending:
             if any(number == limit and count.strip("_") == stem for count, number in counts.items()):
                 sizes = self.numbers(taking.thing).limits
                 return sizes[0] if len(sizes) == 1 else limit or None
-        return None
+        sizes = self.numbers(taking.thing).limits
+        listed = [one for one in self.listed(taking.thing, set()) if one.sure and one.kind not in requests]
+        return next((len(one.out) for one in listed if len(one.out) in sizes and not any(map(works, one.out))), None)
 
     def _limits(self, values: Dict[str, int]) -> Iterator[int]:
         for name, value in values.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
-from typing import List, Tuple
+from typing import List, Sequence, Tuple
 
 REGS = 27
 
@@ -29,15 +29,22 @@ def prstatus(tid: int, **regs: int) -> bytes:
     )
 
 
-def core(path: Path, notes: bytes, loads: List[Tuple[int, bytes, int]], kind: int = 4) -> Path:
-    """Write an ELF file; ``loads``: (address, bytes in the file, size in memory)."""
-    count = 1 + len(loads)
+def core(
+    path: Path, notes: bytes, loads: List[Tuple[int, bytes, int]], kind: int = 4, guards: Sequence[int] = ()
+) -> Path:
+    """Write an ELF file.
+
+    ``loads``: (address, bytes in the file, size in memory); ``guards``: addresses of pages without any right.
+    """
+    count = 1 + len(loads) + len(guards)
     at = 64 + 56 * count
     headers = struct.pack("<IIQQQQQQ", 4, 0, at, 0, 0, len(notes), 0, 4)
     body = notes
     for address, data, memsz in loads:
         headers += struct.pack("<IIQQQQQQ", 1, 6, at + len(body), address, 0, len(data), memsz, 4096)
         body += data
+    for address in guards:
+        headers += struct.pack("<IIQQQQQQ", 1, 0, at + len(body), address, 0, 0, 4096, 4096)
     ident = b"\x7fELF" + bytes([2, 1, 1]) + b"\0" * 9
     path.write_bytes(
         struct.pack("<16sHHIQQQIHHHHHH", ident, kind, 62, 1, 0, 64, 0, 0, 64, 56, count, 0, 0, 0) + headers + body

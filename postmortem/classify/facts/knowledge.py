@@ -23,6 +23,10 @@ LOOP_TURN = (
 #: The event loop's own code: a sample with only these innermost frames did no work of the program.
 LOOP_MACHINERY = ("asyncio/", "/selectors.py", "/anyio/", "/uvloop/", "/sniffio/", "/contextvars.py")
 
+#: Functions in which a thread waits until a coroutine that it has handed to a loop of another thread has ended. Sources:
+#: asgiref/sync.py and current_thread_executor.py of 3.2-3.8.
+BRIDGES = (("asgiref/current_thread_executor.py", "run_until_future"), ("asgiref/sync.py", "_run_event_loop"))
+
 #: Functions in which a task waits for the network: (path suffix, functions).
 AWAITS_NETWORK = (
     ("asyncio/streams.py", ("_wait_for_data", "_drain_helper", "open_connection")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import FrozenSet, Optional
 
-from ...evidence import Process, Resource, Task, Thread
+from ...evidence import Loop, Process, Resource, Task, Thread
 from ...evidence.vocabulary import ResourceKind
 from ...waitgraph import Agent, Edge
 from ..facts import knowledge
@@ -45,6 +45,18 @@ def is_servers(resource: Resource) -> bool:
     return resource.listening is True or (resource.accepted is True and not resource.received)
 
 
+def loop_serves(process: Process, loop: Loop) -> bool:
+    """Return whether a loop watches a listening or accepted socket; of one whose descriptors are unknown, its process listens.
+
+    A server in another thread says nothing about the loop.
+    """
+    if loop.watched is None and process.listening:
+        return True
+    resources = {resource.id: resource for resource in process.resources}
+    watched = [resources.get(name) for name in (*loop.descriptors, *loop.sockets)]
+    return any(one is not None and (one.listening or one.accepted) for one in watched)
+
+
 def is_parked(view: View, agent: Agent, edge: Optional[Edge]) -> bool:
     """Return whether a main task only keeps its loop running, for servers or other tasks, while the loop goes on.
 
@@ -56,8 +68,7 @@ def is_parked(view: View, agent: Agent, edge: Optional[Edge]) -> bool:
         return False
     if loop.tid is None or view.graph.stuck(Agent(place.pid, loop.tid)) is not None:
         return False
-    watched = [place.resources.get(name) for name in (*loop.descriptors, *loop.sockets)]
-    if place.process.listening or any(one is not None and (one.listening or one.accepted) for one in watched):
+    if loop_serves(place.process, loop):
         return True
     resource = place.resources.get(edge.resource or "")
     return resource is not None and resource.named is False

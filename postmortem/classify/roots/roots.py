@@ -34,8 +34,12 @@ _DEMANDS: FrozenSet[RootKind] = frozenset(
 )
 #: Waits for a result that somebody is to provide.
 _RESULTS: FrozenSet[EdgeKind] = frozenset(("future", "async-future", "pool-result", "queue"))
-#: How functions of libraries begin that return an answer, as opposed to those that serve or keep a program alive.
-_GETS = ("recv", "read", "get", "fetch", "result", "request", "query", "exec", "call", "send", "connect")
+#: How functions of libraries begin that serve or keep a program alive; all others do something that is to come to its end.
+_KEEPS = (
+    "run", "serve", "start", "main", "loop", "wait", "join", "watch", "listen", "consume", "poll", "block", "spin", "work",
+    "idle", "forever", "process", "monitor", "subscribe", "stream", "next", "iter", "handle", "dispatch", "park", "hold",
+    "exec_", "proxy",
+)  # fmt: skip
 #: Libraries that schedule tasks: a wait in their functions is the program's own.
 _LOOP_PACKAGES = ("trio", "anyio", "asyncio", "uvloop", "gevent", "greenlet", "eventlet")
 _MOST = 2_000
@@ -129,12 +133,12 @@ def _found(view: View, process: Process) -> Iterator[Root]:
             root = _root(view, process, agent, 2, company)
             if root.kind == "future" and awaits_request(view, process, task):
                 continue
-            wants = root.kind == "signal" and _is_inside_call(task) and not view.graph.is_awaited(agent)
+            wants = root.kind == "signal" and is_inside_call(task) and not view.graph.is_awaited(agent)
             if root.kind in _DEMANDS or wants or (len(root.way.agents) > 1 and root.kind in ("signal", "pool")):
                 yield root
 
 
-def _is_inside_call(task: Task) -> bool:
+def is_inside_call(task: Task) -> bool:
     """Return whether the program's code in a task awaits a library's, and that waits: for a connection, an answer, a turn."""
     inside = [frame for frame in task.stack if not is_stdlib(frame)]
     own = next((at for at, frame in enumerate(inside) if not is_library(frame)), 0)
@@ -187,7 +191,7 @@ def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
         return all(_serves(view, edge.waiter) for edge in way.cycle)
     if thread is not None and way.end.task is None and serves(view, process, thread):
         return not any(edge.kind in _RESULTS for edge in way.edges)  # one that wants a result does not rest
-    if is_parked(view, way.end, way.edge):
+    if is_parked(view, way.end, way.edge) or _is_native_server(process, way):
         return True
     kind = kind_of(view, way)
     if kind == "socket" and way.edge is not None:
@@ -206,9 +210,15 @@ def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
             collects
             or short
             or (thread is not None and _asks_for_a_result(thread) and not _serves_beside(view, process, thread))
-            or (thread is not None and _calls_for_a_result(thread))
+            or (kind != "sleep" and thread is not None and _calls_for_a_result(thread))
         )
     return rank < 2 and kind in ("sleep", "signal", "queue") and len(way.agents) == 1
+
+
+def _is_native_server(process: Process, way: Way) -> bool:
+    """Return whether a path ends in a wait that was not read, in a server that is no Python program: its threads park so."""
+    unread = way.edge is not None and way.edge.resource is None and not way.edge.named
+    return unread and not is_python(process) and any(resource.listening for resource in process.resources)
 
 
 def _is_free(view: View, way: Way, process: Process) -> bool:
@@ -237,10 +247,17 @@ def _asks_for_a_result(thread: Thread) -> bool:
 
 
 def _calls_for_a_result(thread: Thread) -> bool:
-    """Return whether a thread waits in a library's function that, by its name, gets an answer for the program."""
+    """Return whether the program's code has called a library's function that, by its name, does not serve, and waits in it.
+
+    The function may be native code of an extension, called by the program itself.
+    """
     own = next((at for at, frame in enumerate(thread.python) if not is_library(frame) and not is_stdlib(frame)), 0)
     called = thread.python[own - 1] if own else None
-    return called is not None and is_library(called) and called.function.startswith(_GETS)
+    if called is not None:
+        name = called.function if is_library(called) and not is_stdlib(called) else None
+    else:
+        name = thread.calling.function if thread.calling is not None and native.called(thread) else None
+    return name is not None and not name.rpartition(".")[2].strip("_").startswith(_KEEPS)
 
 
 def _serves_beside(view: View, process: Process, thread: Thread) -> bool:
@@ -288,10 +305,17 @@ def _moved(view: View, way: Way, kind: RootKind) -> bool:
 _PACED = ("process", "sleep")
 
 
+def _polls_inside_call(task: Task) -> bool:
+    """Return whether a task waits again and again for short times inside one call of a library: the call has not returned."""
+    wait = task.wait
+    short = wait is not None and wait.endless is False and (wait.timeout_s or _PACE_S) < _PACE_S
+    return short and wait is not None and wait.kind != "sleep" and is_inside_call(task)
+
+
 def _moves(view: View, agent: Agent) -> bool:
     thread, task = view.graph.places.thread(agent), view.graph.places.task(agent)
     if task is not None:
-        return bool(task.moved)
+        return bool(task.moved) and not _polls_inside_call(task)
     if thread is None or (thread.wait is not None and thread.wait.kind == "event-loop"):
         return False  # a loop's timers wake it, whatever its main task waits for
     process = view.by_pid.get(agent.pid)

@@ -1,8 +1,6 @@
 """The parts of an object: its attributes, wherever its class stores them, and the items of a container; forwards.
 
-- Attributes of a ``__dict__`` (``attributes``), then slots: a member descriptor of the class or of a base of it gives
-  the offset (PyMemberDescrObject.d_member at 40, PyMemberDef.offset at 16: Include/cpython/descrobject.h and
-  structmember.h, 3.8-3.15).
+- Attributes of a ``__dict__``, and slots (``attributes``).
 - Items of list, tuple, set, frozenset, dict (keys and values), deque and ``queue.SimpleQueue``, and of subclasses.
 
 What cannot be read is left out; every answer is cached and bounded.
@@ -12,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 from ...memory import Fault
 from ..objects.attributes import attributes
@@ -22,7 +20,6 @@ from ..sync.primitives import simple_queue
 
 MOST_ITEMS = 2_000
 _MOST_ATTRIBUTES, _MOST_BASES, _MOST_KNOWN = 80, 16, 50_000
-_MEMBER, _OFFSET = 40, 16
 _SETS, _DEQUE = ("set", "frozenset"), "collections.deque"
 
 
@@ -32,7 +29,6 @@ class Parts:
     def __init__(self, objects: Objects) -> None:
         self.objects = objects
         self._attributes: Dict[int, Dict[str, int]] = {}
-        self._slots: Dict[int, Tuple[Tuple[str, int], ...]] = {}  # class → (name, offset)
         self._modules: Dict[int, str] = {}
 
     def attributes(self, address: int) -> Dict[str, int]:
@@ -48,34 +44,7 @@ class Parts:
         found: Dict[str, int] = {}
         with contextlib.suppress(Fault, NotThat):
             found.update(itertools.islice(attributes(self.objects, address).items(), _MOST_ATTRIBUTES))
-        try:
-            for name, offset in self._members(self.objects.type_of(address).address):
-                value = self.objects.memory.u64(address + offset)
-                if value:
-                    found.setdefault(name, value)
-        except (Fault, NotThat):
-            pass
         return found
-
-    def _members(self, type_: int) -> Tuple[Tuple[str, int], ...]:
-        """Return the slots of a class and its bases. Raises Fault or NotThat."""
-        if type_ not in self._slots:
-            self._slots[type_] = ()
-            self._slots[type_] = tuple(self._find_members(type_))
-        return self._slots[type_]
-
-    def _find_members(self, type_: int) -> Iterator[Tuple[str, int]]:
-        objects = self.objects
-        for info_address in self.classes(type_):
-            info = objects.type_at(info_address)
-            if not info.flags & L.FLAG_HEAP:
-                return
-            namespace = objects.memory.u64(info_address + objects.layout.tp_dict)
-            for name, value in itertools.islice(objects.text_dict(namespace).items(), 500) if namespace else ():
-                if objects.type_name(value) == "member_descriptor":
-                    offset = objects.memory.u64(objects.field(value, _MEMBER) + _OFFSET)
-                    if 0 < offset < info.basicsize:
-                        yield name, offset
 
     def classes(self, type_: int) -> List[int]:
         """Return a class and its bases, as far as they inherit from one each."""

@@ -1,16 +1,19 @@
-"""Attributes of instances: the ``__dict__``, wherever a release stores it.
+"""Attributes of instances: the ``__dict__``, wherever a release stores it, and the members of ``__slots__``.
 
 - 3.11: a values array and a dict pointer *before* the object.
 - 3.12: one tagged pointer there.
 - 3.13: values inline after the object, the dict pointer before it.
 - Types without managed dicts: at ``tp_dictoffset``.
+- Slots: a member descriptor of the class or of a base of it gives the offset (PyMemberDescrObject.d_member at 40,
+  PyMemberDef.offset at 16: Include/cpython/descrobject.h and structmember.h, 3.8-3.15).
 
 Sources: Objects/dictobject.c, Include/internal/pycore_object.h.
 """
 
 from __future__ import annotations
 
-from typing import Dict, Optional, Tuple
+import itertools
+from typing import Dict, Iterator, Optional, Tuple
 
 from ...memory import Fault
 from ..runtime import layouts as L
@@ -18,11 +21,52 @@ from .builtins import NotThat, Objects, TypeInfo
 
 #: PyTypeObject.tp_itemsize (Include/cpython/object.h)
 TP_ITEMSIZE = 40
+_MEMBER, _OFFSET = 40, 16
+_MOST_BASES, _MOST_NAMES = 16, 500
 
 
 def attributes(objects: Objects, address: int) -> Dict[str, int]:
-    """Return name → address of the instance attributes; empty if there are none. Raises Fault or NotThat."""
+    """Return name → address of the instance attributes, slots included; empty if there are none. Raises Fault or NotThat."""
     info = objects.type_of(address)
+    found = _of_dict(objects, address, info)
+    for name, offset in members(objects, info):
+        value = objects.memory.u64(address + offset)
+        if value:
+            found.setdefault(name, value)
+    return found
+
+
+def members(objects: Objects, info: TypeInfo) -> Tuple[Tuple[str, int], ...]:
+    """Return (name, offset) of the slots of a class and its bases; cached. What cannot be read is left out."""
+    known = objects.members.get(info.address)
+    if known is None:
+        known = ()
+        try:
+            if info.flags & L.FLAG_HEAP:
+                known = tuple(_members(objects, info))
+        except (Fault, NotThat):
+            pass
+        objects.members[info.address] = known
+    return known
+
+
+def _members(objects: Objects, info: TypeInfo) -> Iterator[Tuple[str, int]]:
+    for _ in range(_MOST_BASES):
+        namespace = objects.memory.u64(info.address + objects.layout.tp_dict)
+        for name, value in itertools.islice(objects.text_dict(namespace).items(), _MOST_NAMES) if namespace else ():
+            if objects.type_name(value) == "member_descriptor":
+                offset = objects.memory.u64(objects.field(value, _MEMBER) + _OFFSET)
+                if 0 < offset < info.basicsize:
+                    yield name, offset
+        if not info.base:
+            return
+        info = objects.type_at(info.base)
+        if not info.flags & L.FLAG_HEAP:
+            return
+
+
+def _of_dict(objects: Objects, address: int, info: TypeInfo) -> Dict[str, int]:
+    """Return the attributes in an instance's ``__dict__``. Raises Fault or NotThat."""
     if info.flags & L.FLAG_MANAGED_DICT:
         return _managed(objects, address, info)
     offset = info.dictoffset

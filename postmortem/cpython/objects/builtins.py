@@ -49,6 +49,8 @@ class Objects:
         #: Address of a type → tp_name, for types whose names are lost with their file.
         self.type_names: Dict[int, str] = {}
         self._texts: Dict[int, str] = {}
+        #: Class → (name, offset) of its instances' slots: see ``attributes.members``.
+        self.members: Dict[int, Tuple[Tuple[str, int], ...]] = {}
         self._left = MAX_SPENT
         self._type_size = max(layout.tp_dictoffset, layout.tp_base, layout.tp_flags) + 8
 

@@ -225,6 +225,20 @@ def _is_anothers(resource: Resource, mine: Trace, theirs: Trace) -> bool:
     )
 
 
+def spare_stacks(core: ElfCore) -> List[int]:
+    """Return the end addresses of the stacks of threads if there are more than a process has threads besides the main one.
+
+    A stack is a writable mapping just above one without any right; its thread's control block lies at its end
+    (allocate_stack in glibc's nptl/allocatestack.c, __pthread_create in musl's pthread_create.c).
+    """
+    ends = []
+    for start, end in core.writable:
+        guard = core.mapping(start - 1)
+        if guard is not None and guard.flags == 0 and guard.end == start:
+            ends.append(end)
+    return ends if len(ends) >= len(core.threads) else []
+
+
 def was_thread(memory: Memory, ident: int) -> bool:
     """Return whether a thread's control block lies at this address."""
     try:

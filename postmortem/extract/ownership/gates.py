@@ -195,7 +195,8 @@ class Gates:
             several += self._by_list(taking, inside, requests, numbers.limits, idle)
         claims = _most(several) or list(self._by_call(taking, wants, inside))
         # that all is out may be known although nobody's frames lead to it
-        full = self._lending.is_full(taking) if not idle and any(map(self._is_called, wants)) else None
+        asked = not idle and any(map(self._is_called, wants))
+        full = self._lending.is_full(taking, requests, lambda one: self._agent(one) is not None) if asked else None
         if not claims and full is None:
             return None
         limit = _limit(numbers.limits, len(claims)) or full

@@ -184,6 +184,10 @@ class TaskHolders:
             fact("tasks-took-none"),
         )
 
+    def released_at(self, name: str, users: Sequence[Frame]) -> Tuple[PythonFrame, ...]:
+        """Return functions that release a lock or semaphore of this name without acquiring it."""
+        return Orphans(self._python, {}, self._acquires).released_at(name, users)
+
     def taken_at(self, name: str, users: Sequence[Frame]) -> Tuple[PythonFrame, ...]:
         """Return the places where the program acquires a lock of this name by hand."""
         return Orphans(self._python, {}, self._acquires).taken_at(name, users)

@@ -363,6 +363,12 @@ class Awaits:
             Waker("holder", claim.basis, task=self._ids.get(claim.agent), frame=claim.place(self._shown))
             for claim in claims
         )
+        if not wakers and found.value == 0 and name:
+            taken, released = (
+                self._holders.taken_at(name, draft.users),
+                self._holders.released_at(name, draft.users),
+            )
+            return changed(found, taken_at=taken, released_at=released)
         return changed(found, wakers=wakers)
 
     def _of_pool(self, found: Resource, pool: PoolOfGreenlets) -> Resource:

@@ -62,10 +62,17 @@ class Descriptors:
         ports = net.get("listening_ports")
         self._listening: Optional[Set[int]] = set(ports) if isinstance(ports, list) else None
 
-    @property
+    @cached_property
     def listening(self) -> Optional[Tuple[int, ...]]:
-        """Return the TCP ports that the tree listens on; None if unknown."""
-        return None if self._listening is None else tuple(sorted(self._listening))
+        """Return the TCP ports that the process has listening sockets for, inherited ones included; None if unknown."""
+        if self._listening is None or not self._fds:
+            return None
+        sockets = (
+            match[2] for match in map(_INODE.match, map(str, self._fds.values())) if match and match[1] == "socket"
+        )
+        rows = (row for row in map(self._sockets.get, sockets) if isinstance(row, dict))
+        ports = {_port(row.get("local")) for row in rows if row.get("state") == "LISTEN"}
+        return tuple(sorted(port for port in ports if port is not None and port in self._listening))
 
     @property
     def files(self) -> Tuple[str, ...]:

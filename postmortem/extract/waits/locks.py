@@ -198,8 +198,19 @@ class LockBook:
         """Return all resources; those with equal descriptions are numbered."""
         found = [self._resource(address, ident) for address, ident in self._waits.ids.items()]
         holders = {thing: tuple(map(self._waker, several)) for thing, several in self._holdings.permits.items()}
-        found += self._primitives.resources(holders)
+        found += [self._spent(one) for one in self._primitives.resources(holders)]
         return tuple(numbered(found))
+
+    def _spent(self, made: Resource) -> Resource:
+        """Return an awaited semaphore without a permit, with the places where permits are taken and released."""
+        if made.kind != "semaphore" or made.value != 0 or not made.waiters:
+            return made
+        users = self._primitives.users(made.id)
+        name = self._primitives.name(self._primitives.addresses()[made.id], users)
+        if not name:
+            return made
+        taken, released = self._orphans.taken_at(name, users), self._orphans.released_at(name, users)
+        return changed(made, taken_at=taken, released_at=released)
 
     def _waker(self, ownership: Ownership) -> Waker:
         return Waker("holder", ownership.basis, tid=ownership.agent, frame=ownership.place(self._shown))

@@ -117,6 +117,10 @@ class Primitives:
         draft = self._drafts.get(address)
         return draft.ident if draft is not None else None
 
+    def users(self, ident: str) -> Sequence[Frame]:
+        """Return the frames that use an object, by its resource id."""
+        return next((draft.users for draft in self._drafts.values() if draft.ident == ident), ())
+
     def addresses(self) -> Dict[str, int]:
         """Return addresses of objects by resource id."""
         return {draft.ident: address for address, draft in self._drafts.items()}

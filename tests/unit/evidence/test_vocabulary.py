@@ -15,7 +15,20 @@ from ...support.sources import modules
 #: Attributes whose values are words of a vocabulary wherever they stand.
 FIELDS = {"kind", "role", "basis", "owner_basis", "trust", "doing", "confidence", "verb", "cause"}
 #: Fields of these names that hold something else: the class of a backlog, of a loop, of a lock on a file; rows of a JUnit file.
-OPEN = {"collections.deque", "tuple", "list", "uvloop", "trio", "POSIX", "", "_anon", "_file", "call", "exit"}
+OPEN = {
+    "collections.deque",
+    "tuple",
+    "list",
+    "uvloop",
+    "trio",
+    "twisted",
+    "POSIX",
+    "",
+    "_anon",
+    "_file",
+    "call",
+    "exit",
+}
 
 
 def _trees() -> Dict[str, ast.Module]:

@@ -139,4 +139,20 @@ def test_an_object_that_counts_as_much_as_it_lends(
     frame: Any = type("Frame", (), {"code": code})()
     lending = made.lending
     lending._called = lambda receiver, names: set()  # type: ignore[method-assign]
-    assert lending.is_full(Taking(thing, frozenset(), frozenset(), (frame,))) == expected
+    assert lending.is_full(Taking(thing, frozenset(), frozenset(), (frame,)), set(), lambda one: False) == expected
+
+
+@pytest.mark.parametrize(
+    ("listed", "requests", "works", "expected"),
+    [(2, False, False, 2), (1, False, False, None), (2, True, False, None), (2, False, True, None)],
+)
+def test_an_object_that_lists_as_much_as_it_lends(
+    listed: int, requests: bool, works: bool, expected: Optional[int]
+) -> None:
+    """Beside an empty queue of idle parts, a list of all that exist: as many as the limit. Waiters and workers are none."""
+    made = Made()
+    parts = [made.make({"n": made.make(n)}) for n in range(listed)]
+    queue = made.make({"maxsize": made.make(2), "queue": made.make([])})
+    thing = made.make({"max_connections": made.make(2), "pool": queue, "_connections": made.make(parts)})
+    kinds = {kind for part in parts for kind in [made.type_of(part)] if kind is not None} if requests else set()
+    assert made.lending.is_full(Taking(thing, frozenset(), frozenset(), ()), kinds, lambda one: works) == expected

@@ -57,6 +57,8 @@ _MANY = Template("the loop of {thread} is busy with many callbacks, not blocked 
 _NO_WINDOW = Template("an observation window: does the callback of the event loop return?")
 _COMES_BACK = Template("the callbacks of the loop of {thread} return")
 _TURNED = Template("the loop of {thread} began another turn during the window: its callbacks return")
+#: Seconds by which a loop's first timer is late after several long calls in a row.
+_VERY_LATE_S = 2.0
 _GOES_ON = Template("the loop of {thread} goes from callback to callback, although its turn is long")
 _IN_COROUTINE = Template("{thread} computes in the coroutine {function} itself, and does not await")
 _FILLS = Template("{thread} fills {queue}, which has no bound and never makes it wait, so the loop never gets a turn")
@@ -97,7 +99,7 @@ def _answer(view: View, process: Process, thread: Thread) -> Answer:
     """Return a match if one callback blocks the loop."""
     loop = next((one for one in process.loops if one.tid == thread.tid), None)
     kept = kept_in(view, process, thread)
-    again = _again(view, thread, loop, kept)
+    again = _again(view, process, thread, loop, kept)
     if again is not None and kept is not None:
         return _match(view, process, thread, kept, again, again=True)
     why_not = _why_not(view, process, thread, loop, kept)
@@ -114,15 +116,31 @@ def _answer(view: View, process: Process, thread: Thread) -> Answer:
     return _match(view, process, thread, kept, share)
 
 
-def _again(view: View, thread: Thread, loop: Optional[Loop], kept: Optional[PythonFrame]) -> Optional[float]:
-    """Return the share of samples at a line where one callback after the other waits while the loop is late; else None.
+def _is_very_late(loop: Loop) -> bool:
+    """Return whether the loop's first timer is late by more than any short slice of work explains."""
+    return loop.next_timer_s is not None and loop.next_timer_s < -_VERY_LATE_S
 
-    The loop turns, or its turn goes on with the next callback, but each makes the same synchronous call.
+
+def _has_long_callbacks(loop: Loop) -> bool:
+    """Return whether the callbacks of the loop's turn have lasted long each, on average: few long calls, not many short ones."""
+    if loop.turn_s is None or loop.turn_done is None:
+        return False
+    return loop.turn_s / (loop.turn_done + 1) >= LATE_S
+
+
+def _again(
+    view: View, process: Process, thread: Thread, loop: Optional[Loop], kept: Optional[PythonFrame]
+) -> Optional[float]:
+    """Return the share of samples at a line where one callback after the other waits or computes while the loop is late.
+
+    The loop turns, or its turn goes on with the next callback, but each makes the same synchronous call. None otherwise.
     """
-    if loop is None or kept is None or thread.wait is None or loop.callback_lasts_s is not None:
+    if loop is None or kept is None or loop.callback_lasts_s is not None:
         return None
     late = loop.next_timer_s is not None and loop.next_timer_s < -LATE_S
-    if not late or thread.wait.kind in ("gil", "event-loop") or not view.rests(thread):
+    waits = thread.wait is not None and thread.wait.kind not in ("gil", "event-loop") and view.rests(thread)
+    called = _is_very_late(loop) and _has_long_callbacks(loop) and not is_coroutine(process, loop, kept)
+    if not late or not (waits or called):
         return None
     place = (kept.file, kept.function, kept.line)
     share = view.sampled_share(thread, lambda frames: any((f.file, f.function, f.line) == place for f in frames))
@@ -177,6 +195,7 @@ def _match(
     facts += _kept(loop, waiting) if not alone else [_ALONE()]
     endless = thread.wait is not None and thread.wait.endless is True and bool(waiting)
     sure = lasts or _sleeps_long(thread) or (not busy if same is not None else endless)
+    sure = sure or (again and loop is not None and _is_very_late(loop))
     return Match(
         confidence="likely" if sure and not alone else "possible",
         summary=_BLOCKS(thread=named(thread), does=does, frame=here),

@@ -22,6 +22,7 @@ from ....evidence import Process
 from ....findings import Template
 from ....findings.found import Said
 from ...facts import clauses
+from ...facts.permits import is_spent
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from .sharedresults import circles
@@ -61,7 +62,7 @@ def match(view: View) -> Iterator[Answer]:
     """Yield a match for each process with tasks that await an object that nothing can set."""
     in_circles = {agent for cycle in view.graph.cycles for agent in cycle.agents}
     for process in view.pythons:
-        found = [t for t in stuck_tasks(view, process) if t.agent not in in_circles]
+        found = [t for t in stuck_tasks(view, process) if t.agent not in in_circles and not _lacks_a_permit(view, t)]
         parked = [t for t in found if t.parked]
         waiting = [t for t in found if not t.parked]
         objects = {t.edge.resource for t in waiting}
@@ -70,6 +71,12 @@ def match(view: View) -> Iterator[Answer]:
             yield _match(view, process, waiting)
         elif parked:
             yield No(_PARKED(agent=parked[0].agent, pid=process.pid))
+
+
+def _lacks_a_permit(view: View, task: StuckTask) -> bool:
+    """Return whether a task waits for a permit of a semaphore, see pool-exhausted, rather than for a signal."""
+    resource = view.graph.places.resource(task.agent.pid, task.edge.resource)
+    return resource is not None and is_spent(resource)
 
 
 def _match(view: View, process: Process, waiting: List[StuckTask]) -> Match:

@@ -18,6 +18,7 @@ to itself should call its own function instead, or send them from another thread
 
 from __future__ import annotations
 
+import itertools
 from typing import FrozenSet, Iterator, Optional, Tuple
 
 from ....evidence import Loop, Process, PythonFrame, Resource, Thread
@@ -26,7 +27,7 @@ from ....findings import Slot, Template
 from ....findings.found import Said
 from ....waitgraph import Agent, Cycle
 from ...facts import clauses
-from ...facts.knowledge import own_frame
+from ...facts.knowledge import is_library, is_stdlib, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, Pattern
 
@@ -66,6 +67,9 @@ _ACCEPTS = Template(
 )
 _IN_QUEUE = Template(" ({count:n connection} {count:v wait} to be accepted)")
 _STANDS_STILL = Template("{thread} is the thread of that event loop, so nothing in its ready queue can run")
+_CALLBACKS = Template("its ready queue has {ready:n callback}: {frames: and }, of the very code that waits")
+#: Most callbacks named.
+_NAMED = 3
 _WORK = Template("its event loop has {ready:n ready callback} and {tasks:n waiting task}")
 
 
@@ -137,12 +141,29 @@ def _judge(view: View, process: Process, loop: Loop, thread: Thread, resource: O
             _STANDS_STILL(thread=clauses.named(thread)),
         )
         yield _match(view, process, thread, resource.description, facts, endless)
+    elif resource is not None and resource.kind in _SIGNALLED and endless and _queued(loop, thread):
+        facts = (
+            _WITHOUT_LIMIT(thread=clauses.named(thread), what=resource.description),
+            _CALLBACKS(ready=loop.ready or 0, frames=loop.ready_callbacks[:_NAMED]),
+            _STANDS_STILL(thread=clauses.named(thread)),
+        )
+        yield _match(view, process, thread, resource.description, facts, False)
     elif view.graph.stuck(agent) and _has_work(process, loop):
         awaited = _signalled(view, agent)
         if awaited is not None:
             tasks = sum(t.loop == loop.id and t.state == "pending" for t in process.tasks)
             facts = (*view.graph.reasons(agent), _WORK(ready=loop.ready or 0, tasks=tasks))
             yield _match(view, process, thread, awaited.description, facts, False)
+
+
+def _queued(loop: Loop, thread: Thread) -> bool:
+    """Return whether a library's function that waits on the loop's thread has a callback of its own in the ready queue.
+
+    It was written for other threads: Twisted's ``blockingCallFromThread``.
+    """
+    inner = itertools.takewhile(is_library, thread.python)
+    files = {frame.file for frame in inner if not is_stdlib(frame)}
+    return any(callback.file in files for callback in loop.ready_callbacks)
 
 
 def _signalled(view: View, agent: Agent) -> Optional[Resource]:

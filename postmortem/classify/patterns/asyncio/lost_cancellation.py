@@ -90,7 +90,7 @@ def match(view: View) -> Iterator[Answer]:
             agent, known = Agent(process.pid, task=task.id), task.cancellation
             if known is None or task.wait is None or task.ready or names.intersection(task.wait.tasks):
                 continue  # it waits for the end of others that were cancelled as well
-            if known.due or known.handled:
+            if known.due or (known.handled and not (known.basis and _waiting(view, agent))):
                 yield No((_DUE if known.due else _HANDLES)(agent=agent))
                 continue
             confidence = _confidence(view, process, task, known)
@@ -109,6 +109,8 @@ def _confidence(view: View, process: Process, task: Task, known: Cancellation) -
     """
     agent = Agent(process.pid, task=task.id)
     awaited = bool(_waiting(view, agent))
+    if known.handled:
+        return "possible"  # it cleans up, and whoever cancelled it waits for that
     if known.basis is None and not awaited and not (known.caught_at and view.graph.is_awaited(agent)):
         return None
     stuck = view.graph.stuck(agent)
@@ -139,6 +141,7 @@ def _match(view: View, process: Process, found: List[Tuple[Confidence, Task, Can
         facts.append(_COUNTED(agent=agent, requests=known.requests))
     if known.due is False and known.handled is False:
         facts.append(_DELIVERED(agent=agent))
+    facts += [_HANDLES(agent=agent)] if known.handled else []
     facts += [_CLAUSE(at=clauses.at(frame), frame=clause) for clause in known.caught_at[:2]]
     if known.basis == "called":
         facts += [_AWAITED(agent=agent, at=clauses.at(_own(view, one))) for one in _waiting(view, agent)[:1]]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import signal
 from typing import Iterator, List, NamedTuple, Optional
 
-from ....evidence import Loop, Process, PythonFrame, Resource, Task
+from ....evidence import Loop, Process, PythonFrame, Task
 from ....findings import Confidence
 from ....waitgraph import Agent, Edge
 from ...facts.knowledge import own_frame
 from ...facts.view import View
+from ...roots.rest import loop_serves
+from ...roots.roots import is_inside_call
 
 
 class StuckTask(NamedTuple):
@@ -89,7 +91,8 @@ def _wanted(view: View, process: Process, agent: Agent, edge: Edge, confidence: 
         return "possible"
     deeper = sum(own_frame((frame,)) is not None for frame in task.stack) > 1
     resource = view.graph.places.resource(agent.pid, edge.resource)
-    if _serves(process, loop) or (resource is not None and resource.named is False):
+    unnamed = resource is not None and resource.named is False
+    if loop_serves(process, loop) or (unnamed and not is_inside_call(task)):
         return None
     return confidence if deeper and edge.kind == "async-future" else "possible"
 
@@ -136,10 +139,3 @@ def _loop(view: View, agent: Agent) -> Optional[Loop]:
     """Return the loop of a task; None if unknown."""
     task, place = view.graph.places.task(agent), view.graph.places.by_pid.get(agent.pid)
     return place.loops.get(task.loop or "") if task is not None and place is not None else None
-
-
-def _serves(process: Process, loop: Loop) -> bool:
-    """Return whether the process listens, or the loop watches a listening or accepted socket."""
-    resources = {r.id: r for r in process.resources}
-    watched: List[Optional[Resource]] = [resources.get(name) for name in (*loop.descriptors, *loop.sockets)]
-    return bool(process.listening) or any(r is not None and (r.listening or r.accepted) for r in watched)

@@ -17,9 +17,10 @@ can go on: give each one its own Condition, Event or queue.
 
 from __future__ import annotations
 
-from typing import Iterator, List, Tuple
+from collections import Counter
+from typing import Iterator, List, Optional, Tuple
 
-from ....evidence import Process, Thread
+from ....evidence import Process, PythonFrame, Thread
 from ....findings import Culprit, Template, Text
 from ...facts.gil import RATIO, RUNS_WITHOUT, Rates, rates_of, runs_without
 from ...facts.polling import Poller, pollers, polling_threads
@@ -65,6 +66,15 @@ _WAIT_INSTEAD = Template(
     "Event, or at least a sleep of a millisecond. If the file belongs to a library, upgrade it. Pinning the program to one "
     "core (taskset) only hides the cause."
 )
+_RELEASE = Template(
+    "several threads at {frame} release the GIL and take it back again and again, for little work each time"
+)
+_FETCH_MORE = Template(
+    "Do more in each native call: fetch rows in batches (fetchmany), read larger blocks. Where the work itself is small, one "
+    "thread does it faster than several; processes share no GIL."
+)
+#: Times the pace of the switch timer, and threads, from which on hand-overs are no by-product of waits.
+_FAR, _SEVERAL = 50, 2
 _NO_COUNT = Template("the interpreter's count of GIL hand-overs over an observation window")
 _SLOW = Template(
     "the GIL of process {pid} changes hands {rate:.0f} times a second; its switch timer alone may cause {pace:.0f}"
@@ -119,19 +129,29 @@ def _match(view: View, process: Process, threads: List[Thread], rates: Rates) ->
     if cpu is not None:
         facts.append(_CPU(cpu=cpu, seconds=view.window or 0))
     causes = [*map(_polls, found[:3]), *(crowd.says for crowd in woken)]
-    facts += causes
+    released = None if causes else _released(view, threads, rates, len(waiting))
+    facts += [*causes, *([_RELEASE(frame=released)] if released is not None else [])]
     return Match(
-        confidence="likely" if found or woken else "possible",
+        confidence="likely" if found or woken or released is not None else "possible",
         summary=_SUMMARY(count=count, rate=rates.most, because=_BECAUSE(cause=causes[0]) if causes else None),
         evidence=tuple(facts),
         culprits=_culprits(view, process, found)
         or tuple(view.culprit(process, f) for crowd in woken[:2] for f in crowd.places)
         or _busiest(view, process, threads),
         victims=tuple(view.victim(process, t) for t in _victims(view, process, found)),
-        remedy=_remedy(found) if found else WAKE_ONE() if woken else None,
+        remedy=_remedy(found) if found else WAKE_ONE() if woken else _FETCH_MORE() if released is not None else None,
         because_of=("busy-event-loop",),
         pid=process.pid,
     )
+
+
+def _released(view: View, threads: List[Thread], rates: Rates, waiting: int) -> Optional[PythonFrame]:
+    """Return the line at which several threads give up the GIL again and again, far beyond what work with pauses does."""
+    if rates.handoffs < _FAR * rates.pace or waiting < _SEVERAL:
+        return None
+    lines = Counter(view.hot_frame(t) for t in threads if (view.switches(t) or 0) >= rates.pace)
+    frame, count = next(iter(lines.most_common(1)), (None, 0))
+    return frame if count >= _SEVERAL else None
 
 
 def _culprits(view: View, process: Process, found: List[Poller]) -> Tuple[Culprit, ...]:

@@ -110,7 +110,9 @@ def _healthy(view: View, waiter: Waiter, pipe: Resource) -> Optional[No]:
     if feeding is not None:
         return No(_MAY_WRITE(reader=waiter.who, holder=feeding.name))
     held = [
-        view.by_pid[other.pid] for other in others if other.pid in view.by_pid and not pipes.left_behind(view, other)
+        view.by_pid[other.pid]
+        for other in others
+        if other.pid in view.by_pid and not pipes.left_behind(view, waiter.process, other)
     ]
     if any(view.moves(thread) for process in held for thread in process.threads):
         return No(_HOLDER_WORKS(reader=waiter.who))

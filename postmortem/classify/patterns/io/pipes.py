@@ -240,14 +240,19 @@ def culprits_of(view: View, waiter: Waiter) -> Tuple[Culprit, ...]:
     return (*found, *waiter.culprits(view))
 
 
-def left_behind(view: View, end: Holder) -> bool:
+def left_behind(view: View, reader: Process, end: Holder) -> bool:
     """Return whether a holder is an orphan that still owns the write end as stdin, stdout or stderr; it will hardly write.
 
-    It has lost its parent, and rests: a server that waits for connections, or a daemon that wakes now and then. What a shell
-    started with ``&`` to compute, read or write something ends by itself, and so does the wait for it.
+    It has lost its parent, and rests: a daemon that wakes now and then; or it belongs to an orphan that listens, a server that
+    stays. What a shell started with ``&`` to compute, read or write something ends by itself, and so does the wait for it.
     """
     process = view.by_pid.get(end.pid)
-    if process is None or process.ppid in view.by_pid or not end.standard or not process.threads:
+    if process is None or not end.standard or not process.threads:
+        return False
+    family = [process, *(view.by_pid[pid] for pid in view.ancestors(process) if pid in view.by_pid)]
+    if any(one.listening or any(r.listening for r in one.resources) for one in family) and reader not in family:
+        return True
+    if process.ppid in view.by_pid:
         return False
     return all(view.rests(thread) and (view.switches(thread) or 0.0) < GOES_ON for thread in process.threads)
 

@@ -24,10 +24,11 @@ from ....evidence import Pool, Process, PythonFrame
 from ....findings import Template, Text
 from ....findings.found import Said
 from ....waitgraph import Agent, Edge
-from ...facts import clauses
+from ...facts import clauses, native
 from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
+from .nativepools import NativePool, native_pools
 from .queuedwork import Link, collects_itself, queued_behind, stuck_pools, workers
 from .taskqueues import Job, Workers, task_workers
 
@@ -83,6 +84,19 @@ _NO_FREE = Template(
 )
 _IS_FREE = Template("{thread} of process {pid}, a worker of {library}, is free to run another job")
 _JOB_RUNS = Template("{thread} of process {pid} runs a job of {library} that waits for no other job")
+_NATIVE_POOL = Template(
+    "{caller} waits{at} for work of a library's own threads, and {count:v the only one waits|all @ of them wait} in the same "
+    "function, {where}, for further work that no thread is free to do"
+)
+_CALLER_WAITS = Template("{caller} waits{at} in {where}")
+_NATIVE_WAITS = Template("{worker}, a thread of that library, is in a job that waits in {where}")
+_NONE_IS_FREE = Template(
+    "{count:n thread} of the library {count:v has|have} the same outermost function, and none is in its own loop"
+)
+_NATIVE_REMEDY = Template(
+    "Give the library's pool more threads (pyarrow.set_io_thread_count, or its environment variable), do not start work of the "
+    "pool from work that runs in it, and upgrade the library: such nested waits are defects of its own."
+)
 _OTHERS = Template("{count:n other worker} {count:v wait} in the same way")
 
 
@@ -109,7 +123,27 @@ def match(view: View) -> Iterator[Answer]:
             else:
                 yield No(_WAITS_ELSEWHERE(pool=pool.description, pid=process.pid))
 
+        yield from (_of_library(view, process, found) for found in native_pools(view, process))
     yield from map(partial(_of_tasks, view), task_workers(view))
+
+
+def _of_library(view: View, process: Process, found: NativePool) -> Match:
+    """Return the match of a pool of native threads."""
+    frame, caller = own_frame(found.caller.python), clauses.named(found.caller)
+    where = native.located(found.where)
+    return Match(
+        confidence="likely",
+        summary=_NATIVE_POOL(caller=caller, at=clauses.at(frame), where=where, count=len(found.workers)),
+        evidence=(
+            _CALLER_WAITS(caller=caller, at=clauses.at(frame), where=where),
+            *(_NATIVE_WAITS(worker=clauses.named(worker), where=where) for worker in found.workers[:_SHOWN]),
+            _NONE_IS_FREE(count=len(found.workers)),
+        ),
+        culprits=(view.culprit(process, frame, found.caller),) if frame is not None else (),
+        victims=(view.victim(process, found.caller),),
+        remedy=_NATIVE_REMEDY(),
+        pid=process.pid,
+    )
 
 
 def _of_tasks(view: View, found: Workers) -> Answer:

@@ -23,6 +23,7 @@ from ....findings import Template, Text
 from ....waitgraph import Edge, WaitGraph
 from ...facts import clauses
 from ...facts.knowledge import COLLECTS, in_table, own_frame
+from ...facts.permits import is_spent
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from ...roots.walk import follow
@@ -77,6 +78,7 @@ def match(view: View) -> Iterator[Answer]:
     for process in view.pythons:
         edges = [e for a in roots if a.pid == process.pid and a.tid is not None for e in [graph.blocking(a)] if e]
         waits = [e for e in edges if e.kind in SIGNALLED and not signals_itself(graph, e) and not _helps(graph, e)]
+        waits = [e for e in waits if not _lacks_a_permit(graph, e)]  # see pool-exhausted
         if other_cause(graph, process, roots):
             waits = [e for e in waits if not e.everyone]  # the signal may depend on an agent blocked by that fault
         waits = [
@@ -88,6 +90,12 @@ def match(view: View) -> Iterator[Answer]:
         elif waits:
             yield No(_IDLE_WORKERS(count=len(waits), pid=process.pid))
     yield from overslept(view)
+
+
+def _lacks_a_permit(graph: WaitGraph, edge: Edge) -> bool:
+    """Return whether a thread waits for a permit of a semaphore rather than for a signal."""
+    resource = graph.places.resource(edge.waiter.pid, edge.resource)
+    return resource is not None and is_spent(resource)
 
 
 def _helps(graph: WaitGraph, edge: Edge) -> bool:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import FrozenSet, Iterator, List, Optional, Tuple
 
-from ....evidence import NativeFrame, Process, Thread
+from ....evidence import NativeFrame, Process, PythonFrame, Thread
 from ....evidence.vocabulary import ResourceKind
 from ....findings import Culprit, Template, Text
 from ....findings.found import Said
@@ -63,6 +63,14 @@ _HELD = Template("{waiter}{place} wants {what}, held by {owner} ({basis:known})"
 _PLACE = Template("{at}{inside}")
 _INSIDE = Template(", inside {code}{called},")
 _CALLED = Template(", called at {frame}")
+_SLEEPS_INSIDE = Template(
+    "{holder} holds the GIL and waits in {library}{at}; {inside} is inside that library, too, which has called Python code, "
+    "and cannot leave it before it gets the GIL"
+)
+_HOLDS_AND_SLEEPS = Template("{holder} holds the GIL and sleeps in {library}, for something that records no owner")
+_CALLED_BACK = Template(
+    "{inside} wants the GIL for Python code that {library} has called{at}; no other thread that waits for the GIL is inside it"
+)
 _BEHIND = Template("{count:n other thread} {count:v want} the GIL")
 
 
@@ -73,8 +81,58 @@ def match(view: View) -> Iterator[Answer]:
         process = view.by_pid[cycle.edges[0].waiter.pid]
         yield _match(view, process, cycle)
     for process in view.pythons if not cycles else ():
-        if any(thread.gil == "waits" for thread in process.threads):
+        inside = _inside_too(view, process)
+        if inside is not None:
+            yield _without_owner(view, process, *inside)
+        elif any(thread.gil == "waits" for thread in process.threads):
             yield No(_NO_INVERSION(pid=process.pid))
+
+
+def _inside_too(view: View, process: Process) -> Optional[Tuple[Thread, Thread]]:
+    """Return the holder of the GIL if it sleeps in a library, and the one thread that the same library has called Python on.
+
+    A lock that records no owner (a once-cell, the guard of a C++ static, a bare futex) is held by who stands inside.
+    """
+    holder = next((thread for thread in process.threads if thread.gil == "holds"), None)
+    frames = native.called(holder) if holder is not None else ()
+    wait = holder.wait if holder is not None else None
+    if holder is None or wait is None or not frames or wait.syscall != "futex" or not view.rests(holder):
+        return None
+    if wait.endless is False or any(
+        resource.id == wait.resource and resource.owner_tid is not None for resource in process.resources
+    ):
+        return None
+    library = frames[0].module
+    within = [thread for thread in process.threads if thread.gil == "waits" and _calls_python(thread, library)]
+    return (holder, within[0]) if len(within) == 1 else None
+
+
+def _calls_python(thread: Thread, module: Optional[str]) -> bool:
+    """Return whether a library has called the Python code that a thread runs."""
+    at = next((i for i, frame in enumerate(thread.stack) if isinstance(frame, PythonFrame)), len(thread.stack))
+    return any(isinstance(frame, NativeFrame) and frame.module == module for frame in thread.stack[at:])
+
+
+def _without_owner(view: View, process: Process, holder: Thread, inside: Thread) -> Match:
+    """Return the match of a lock that records no owner."""
+    frames = native.called(holder)
+    places = [native.entered_at(thread, frames[0].module) for thread in (holder, inside)]
+    behind = [t for t in process.threads if t.gil == "waits" and t is not inside]
+    names, what = [clauses.named(thread) for thread in (holder, inside)], native.located(frames[0])
+    return Match(
+        confidence="likely",
+        summary=_SLEEPS_INSIDE(holder=names[0], library=what, at=clauses.at(places[0]), inside=names[1]),
+        evidence=(
+            _HOLDS_AND_SLEEPS(holder=names[0], library=what),
+            _CALLED_BACK(inside=names[1], library=native.library(frames[0]), at=clauses.at(places[1])),
+            *((_BEHIND(count=len(behind)),) if behind else ()),
+        ),
+        culprits=tuple(
+            view.culprit(process, frame, thread) for frame, thread in zip(places, (holder, inside)) if frame is not None
+        ),
+        victims=tuple(view.victim(process, thread) for thread in behind),
+        pid=process.pid,
+    )
 
 
 def _is_inversion(cycle: Cycle) -> bool:

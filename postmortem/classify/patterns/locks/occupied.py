@@ -39,8 +39,8 @@ _REMEDY = Template(
     "Do not let a job of the pool wait for what only another job, or a later request, will do: give long waits a pool or threads "
     "of their own, limit how many of them may run at once to less than the pool's size, or wait with a time limit."
 )
-#: What a job may wait for inside the program; a slow peer, child or disk is another cause.
-_INSIDE: FrozenSet[RootKind] = frozenset(("signal", "queue", "permits", "lock", "future", "pool"))
+#: What a job may wait for inside the program; a slow peer, child or disk, and a lock with its holder, are other causes.
+_INSIDE: FrozenSet[RootKind] = frozenset(("signal", "queue", "permits", "future", "pool"))
 
 
 def occupied(view: View, process: Process) -> Iterator[Match]:

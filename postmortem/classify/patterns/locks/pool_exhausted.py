@@ -26,6 +26,7 @@ from ....findings.found import Said
 from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.knowledge import is_library, own_frame
+from ...facts.permits import is_spent
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from ...roots.walk import follow
@@ -59,7 +60,7 @@ _POOLS: FrozenSet[ResourceKind] = frozenset(("pool", "semaphore", "queue", "cond
 #: Waits for something outside of the process.
 _OUTSIDE: FrozenSet[WaitKind] = frozenset(("socket", "pipe"))
 #: Seconds: whoever gives up later than that rather keeps what it has.
-_LONG_S = 60.0
+_LONG_S = 30.0
 #: Waits in which a holder neither works nor waits for something outside of the process.
 _RESTS: FrozenSet[WaitKind] = frozenset(
     ("sleep", "condition", "event", "semaphore", "lock", "rlock", "futex", "signal")
@@ -76,8 +77,21 @@ _KEPT = Template(
     "{pool} is exhausted: {holders} {count:v keeps|keep} what {count:v it has|they have} taken from it and "
     "{count:v rests|rest}{at}"
 )
+_CROWDED = Template(
+    "{pool} is exhausted: {holders} {count:v keeps|keep} what {count:v it has|they have} taken from it while {count:v it "
+    "waits|they wait}{at}, and {waiting:n other} {waiting:v wait} for a part"
+)
+_UNMOVED = Template("{count} of the {waiting} that wait did not go on in {window:.1f} s")
+#: One in so many waiters may get its turn in a window.
+_FEW = 4
 _UNHELD = Template("{pool} is exhausted: {count:v one waits|@ wait}{at} for a part, and none was given back")
 _NOBODY = Template("all {limit} are in use by its own count; no stack of a thread or task leads to one alone")
+_ITS_COUNT = Template("its count is 0; no stack of a thread or task leads to a permit")
+_GIVE_BACK = Template(
+    "Give back what was taken on every way out: `with` or `async with` around its use, or a release in a `finally` clause. Look "
+    "for an early return, an exception or a cancellation between the two, and for what stays open: responses, sessions, cursors."
+)
+_TAKEN = Template("permits are taken at {frame}")
 _ALL = Template("{count:n holder}")
 _THREADS = Template("{count:n thread}")
 _TASKS = Template("{count:n task}")
@@ -106,12 +120,14 @@ def match(view: View) -> Iterator[Answer]:
                 continue
             holders = [(Agent(process.pid, w.tid, w.task), w) for w in resource.wakers if w.role == "holder"]
             if not holders:
-                if resource.kind == "pool" and resource.limit:
+                if (resource.kind == "pool" and resource.limit) or is_spent(resource):
                     yield from _unheld(view, process, resource)
                 continue
             free = [a for a, _w in holders if not _starves(view, process, resource, a)]
             if free and _is_kept(view, process, resource, free):
                 yield _kept(view, process, resource, holders, free)
+            elif free and _is_crowded(view, process, resource, free):
+                yield _crowded(view, process, resource, holders)
             elif free:
                 yield No(_GOES_ON(pool=resource.description, holder=free[0]))
             elif not any(
@@ -166,6 +182,44 @@ def _is_kept(view: View, process: Process, resource: Resource, free: List[Agent]
     )
 
 
+def _is_crowded(view: View, process: Process, resource: Resource, free: List[Agent]) -> bool:
+    """Return whether at least as many wait as the pool has parts, few got one, and no holder computes: they wait, too."""
+    limit, waiters = resource.limit or 0, _waiters(process, resource)
+    full = resource.kind == "pool" and 0 < limit <= sum(w.role == "holder" for w in resource.wakers)
+    moved = sum(_moves(view, agent) for agent in waiters)
+    if not full or not view.window or len(waiters) < limit or moved * _FEW > len(waiters):
+        return False
+    threads = [view.graph.places.thread(agent) for agent in free]
+    return all(thread is None or (thread.wait is not None and view.rests(thread)) for thread in threads)
+
+
+def _crowded(view: View, process: Process, resource: Resource, holders: List[Holder]) -> Match:
+    """Return the match of a pool whose holders go on, each after a wait that is long for those who queue."""
+    who = list(dict.fromkeys(agent for agent, _waker in holders))
+    pool, behind = resource.description, _waiters(process, resource)
+    told = (_TASKS if who[0].task is not None else _THREADS)(count=len(who))
+    places = {own_frame(view.graph.places.stack(agent)): agent for agent in who}
+    facts: List[Said] = [_PARTS(pool=pool, parts=len(holders), holders=told)]
+    facts += [_has_one(view, agent, waker, resource) for agent, waker in holders[:_NAMED]]
+    facts += [
+        *resource.because,
+        _UNMOVED(count=sum(not _moves(view, a) for a in behind), waiting=len(behind), window=view.window or 0.0),
+    ]
+    return Match(
+        confidence="likely",
+        summary=_CROWDED(
+            pool=pool, holders=told, count=len(who), at=clauses.at(next(iter(places))), waiting=len(behind)
+        ),
+        evidence=tuple(facts),
+        culprits=(
+            *(view.culprit_of(agent, frame) for frame, agent in places.items() if frame is not None),
+            *_culprits(view, holders),
+        ),
+        victims=tuple(view.victim_of(agent) for agent in behind),
+        pid=process.pid,
+    )
+
+
 def _moves(view: View, agent: Agent) -> bool:
     """Return whether an agent went on during the window."""
     thread, task = view.graph.places.thread(agent), view.graph.places.task(agent)
@@ -208,11 +262,17 @@ def _unheld(view: View, process: Process, resource: Resource) -> Iterator[Match]
     stacks = [view.graph.places.stack(agent) for agent in waiters]
     own = [[f for f in stack if not is_library(f) and not f.file.startswith("<")][:2] for stack in stacks]
     places = {frame: agent for several, agent in zip(own, waiters) for frame in several}
+    stuck = {view.graph.stuck(agent) for agent in waiters}
+    counted = _NOBODY(limit=resource.limit) if resource.limit else _ITS_COUNT()
     yield Match(
-        confidence="likely" if at_rest else "possible",
+        confidence="proven" if stuck == {"proven"} else "likely" if at_rest or None not in stuck else "possible",
         summary=_UNHELD(pool=resource.description, count=len(waiters), at=clauses.at(own_frame(stacks[0]))),
-        evidence=(_NOBODY(limit=resource.limit), *resource.because),
-        culprits=tuple(view.culprit_of(agent, frame) for frame, agent in places.items()),
+        evidence=(counted, *(_TAKEN(frame=frame) for frame in resource.taken_at), *resource.because),
+        culprits=(
+            *(view.culprit_of(agent, frame) for frame, agent in places.items()),
+            *(view.culprit(process, frame) for frame in resource.taken_at),
+        ),
+        remedy=_GIVE_BACK(),
         victims=tuple(view.victim_of(agent) for agent in waiters),
         pid=process.pid,
     )

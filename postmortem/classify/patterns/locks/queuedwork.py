@@ -6,6 +6,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ....evidence import Pool, Process, Resource
 from ....waitgraph import Agent, Edge
+from ...facts import knowledge
 from ...facts.view import View
 from ...roots.walk import follow, telling
 
@@ -63,11 +64,19 @@ def queued_behind(view: View, process: Process, pool: Pool) -> List[Tuple[Agent,
             if edge is not None
             else []
         )
+        able += _coroutines(view, process, worker)
         behind = next((one for one in able if one not in own and _needs_queue(view, one, pool)), None)
         if edge is None or behind is None or view.graph.is_limited(edge):
             return []
         found.append((worker, edge, behind))
     return sorted(found)
+
+
+def _coroutines(view: View, process: Process, worker: Agent) -> List[Agent]:
+    """Return the tasks for one of which a worker waits in a function that runs a coroutine on another thread's loop."""
+    thread = view.graph.places.thread(worker)
+    bridges = thread is not None and any(knowledge.in_table(frame, knowledge.BRIDGES) for frame in thread.python)
+    return [Agent(process.pid, task=task.id) for task in process.tasks if task.state == "pending"] if bridges else []
 
 
 def _needs_queue(view: View, agent: Agent, pool: Pool) -> bool:

@@ -22,7 +22,7 @@ from ....findings.found import Said
 from ....waitgraph import Agent
 from ...facts import clauses, knowledge
 from ...facts.knowledge import own_frame
-from ...facts.view import View
+from ...facts.view import View, is_python
 from ...pattern import Answer, Match, Pattern
 
 PATTERN = Pattern(
@@ -151,8 +151,12 @@ def _ends(thread: Thread) -> bool:
 
 
 def _opens(view: View, agent: Agent) -> bool:
-    """Return whether a wait further along an agent's chain has a timeout, so that its own may end as well."""
-    return any(edge.endless is False for edge in view.graph.chain(agent).edges[1:])
+    """Return whether a wait further along an agent's chain has a timeout, so that its own may end as well.
+
+    The timers of a server that is no Python program wake it for its own housekeeping.
+    """
+    edges = (edge for edge in view.graph.chain(agent).edges[1:] if is_python(view.by_pid[edge.waiter.pid]))
+    return any(edge.endless is False for edge in edges)
 
 
 def _in_loop(view: View, frame: Optional[PythonFrame]) -> bool:

@@ -245,3 +245,47 @@ def test_native_code_below_python_is_not_what_runs() -> None:
     assert native.called(back) == ()
     assert native.entered_at(back, UNITS) == frame("job")
     assert native.entered_at(back, None) == frame("callback")
+
+
+def bare_futex(*others: Thread) -> Process:
+    """3 has the GIL and sleeps in the library; 2, inside of it, runs Python code that wants the GIL."""
+    known = inversion()
+    holder = changed(known.threads[2], wait=Wait("futex", "futex", endless=True))
+    return changed(known, threads=(known.threads[0], known.threads[1], holder, *others), resources=(gil(3, 1, 2),))
+
+
+def test_a_lock_that_records_no_owner_is_held_by_who_is_inside() -> None:
+    """A once-cell, the guard of a C++ static: likely, with the lines of both."""
+    first = classify(evidence(bare_futex())).findings[0]
+    assert (first.pattern, first.confidence) == ("native-lock-gil-inversion", "likely")
+    assert {culprit.tid for culprit in first.culprits} == {2, 3}
+
+
+def test_of_two_that_are_inside_none_is_known_to_hold_it() -> None:
+    """And with a time limit, the holder of the GIL goes on by itself."""
+    known = bare_futex()
+    second = changed(known.threads[1], tid=4)
+    assert verdict(evidence(bare_futex(second))) != "native-lock-gil-inversion"
+    limited = changed(known.threads[2], wait=Wait("futex", "futex", endless=False))
+    assert verdict(evidence(changed(known, threads=(*known.threads[:2], limited)))) != "native-lock-gil-inversion"
+
+
+def native_pool(*workers: str) -> Process:
+    """The main thread waits for a result of a library, its workers in the named functions."""
+    asleep = Wait("condition", "futex", endless=True)
+    main = thread(1, (inside("wait_result"), inside("scan"), LOOP, frame("job", 7)), wait=asleep)
+    pool = [
+        thread(n + 2, (inside(name), *(() if name == "loop" else (inside("job"),)), inside("loop")), wait=asleep)
+        for n, name in enumerate(workers)
+    ]
+    return process([main, *pool])
+
+
+@pytest.mark.parametrize(
+    ("workers", "said"), [(("wait_result",) * 2, True), (("wait_result", "loop"), False), (("loop",), False)]
+)
+def test_a_native_pool_whose_workers_all_wait_for_results(workers: Tuple[str, ...], said: bool) -> None:
+    """In the function in which the caller waits; one in the pool's own loop is free."""
+    found = {f.pattern: f for f in classify(evidence(native_pool(*workers))).findings}
+    assert ("executor-self-deadlock" in found) is said
+    assert not said or [c.line for c in found["executor-self-deadlock"].culprits] == [7]

@@ -360,3 +360,14 @@ def test_a_main_thread_that_calls_a_library_for_an_answer_does_not_rest(function
     library = frame(function, 7, "/usr/lib/python3/site-packages/shell/channel.py")
     calls = thread(1, (*stack("threading.wait"), library, frame("main", 9)), wait=PARKS)
     assert state(calls, SERVER)[0] == expected
+
+
+@pytest.mark.parametrize(("listening", "state"), [(True, "idle"), (False, "waiting")])
+def test_a_native_server_parks_its_threads(listening: bool, state: str) -> None:
+    """What for could not be read; beside a listening socket that is how servers rest."""
+    parks = thread(7, (), wait=Wait("futex", "futex", endless=True), is_main=True)
+    socket = Resource("s", "socket", "socket", listening=listening)
+    server = changed(
+        process([parks], pid=7, resources=(socket,), python=None), exe="/usr/sbin/server", argv=("server",)
+    )
+    assert root(server).state == state

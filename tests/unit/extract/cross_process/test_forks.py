@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
@@ -16,6 +17,7 @@ from postmortem.extract.cross_process.forks import (
     abandoned,
     origin_of,
     own_tids,
+    spare_stacks,
     was_thread,
     with_kinship,
 )
@@ -290,3 +292,13 @@ def test_a_thread_in_a_pid_namespace_is_not_left_behind(tmp_path: Path) -> None:
     assert own_tids(image) == {4711, 7}
     assert abandoned(image, (4711,)) == (BLOCKS,)
     assert abandoned(image, own_tids(image)) == ()
+
+
+@pytest.mark.parametrize("stacks", [0, 2])
+def test_stacks_of_threads_that_are_not_there(stacks: int, tmp_path: Path) -> None:
+    """Above a guard; a mapping below none is no thread's stack."""
+    guarded = [(0x10_0000 * n + 0x1000, b"", 4096) for n in range(1, stacks + 1)]
+    guards = [0x10_0000 * n for n in range(1, stacks + 1)]
+    path = core(tmp_path / "x.core", note(1, prstatus(2)), [(0x9000, b"x", 4096), *guarded], guards=guards)
+    with contextlib.closing(ElfCore(str(path))) as known:
+        assert spare_stacks(known) == [0x10_0000 * n + 0x2000 for n in range(1, stacks + 1)]

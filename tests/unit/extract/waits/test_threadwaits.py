@@ -76,6 +76,21 @@ def test_accepted_and_listening_sockets() -> None:
     assert client.remote == "127.0.0.1:80"
 
 
+def test_only_its_own_listening_sockets_are_a_process_s() -> None:
+    """A server that the tree has started beside it does not make a client one."""
+    net = {
+        "sockets": {
+            "1": {"proto": "tcp", "local": "0.0.0.0:8080", "state": "LISTEN"},
+            "2": {"proto": "tcp", "local": "127.0.0.1:50000", "remote": "127.0.0.1:8080", "state": "ESTABLISHED"},
+        },
+        "listening_ports": [8080],
+    }
+    assert Descriptors({"3": "socket:[1]", "4": "/tmp/x"}, net).listening == (8080,)
+    assert Descriptors({"3": "socket:[2]"}, net).listening == ()
+    assert Descriptors({}, net).listening is None
+    assert Descriptors({"3": "socket:[1]"}, {}).listening is None
+
+
 @pytest.mark.parametrize(
     ("call", "timeout", "endless"),
     [

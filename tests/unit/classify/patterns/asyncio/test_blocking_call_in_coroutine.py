@@ -130,6 +130,13 @@ def test_one_callback_after_the_other_makes_the_same_call(turned: bool) -> None:
     assert "blocking-call-in-coroutine" not in found(blocked(late, cpu=1.0, wait=None))
 
 
+@pytest.mark.parametrize(("done", "expected"), [(1, "likely"), (30, None)])
+def test_few_callbacks_that_compute_for_long(done: int, expected: Optional[str]) -> None:
+    """A password hash for each request: seconds a callback, and timers that are late; many short ones are another cause."""
+    late = changed(KEPT, callback_lasts_s=None, turned=False, turn_s=6.0, turn_done=done, next_timer_s=-5.0)
+    assert found(blocked(late, cpu=1.0, wait=None)).get("blocking-call-in-coroutine") == expected
+
+
 def test_a_coroutine_that_computes_itself_makes_no_call() -> None:
     """It does not await; there is no call to move to a thread."""
     running = changed(TASKS[0], stack=(frame("fetch", 12), frame("handle", 20)))

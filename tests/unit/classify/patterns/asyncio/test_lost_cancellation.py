@@ -68,12 +68,17 @@ def test_the_confidence_follows_from_what_was_read(known: Cancellation, expected
 
 @pytest.mark.parametrize(
     "known",
-    [None, Cancellation(1, True, False, "called"), Cancellation(1, False, True, "called", CAUGHT)],
+    [None, Cancellation(1, True, False, "called"), Cancellation(1, False, True, None, CAUGHT)],
     ids=["never cancelled", "not delivered yet", "cleaning up"],
 )
 def test_what_was_not_lost_is_not_meant(known: Optional[Cancellation]) -> None:
     """A task that nobody cancelled, that has not run since, or that is in a clause that handles it."""
     assert "lost-cancellation" not in found(cancelled(known))
+
+
+def test_a_clean_up_that_whoever_cancelled_it_waits_for() -> None:
+    """It may take its time, or wait for what does not come, as a query does that is to be cancelled in vain."""
+    assert found(cancelled(Cancellation(1, False, True, "called")))["lost-cancellation"] == "possible"
 
 
 def test_nobody_waits_for_its_end() -> None:

@@ -431,3 +431,46 @@ def test_a_gathered_task_may_serve_until_an_event(kind: ResourceKind, name: str,
     main = task("main", "main", wait=joins("a", "b"))
     leading = classify(ticking([main, waits, others], [one])).findings[0]
     assert (leading.pattern, leading.confidence) == ("future-never-resolved", confidence)
+
+
+@pytest.mark.parametrize(("queued", "verdict"), [("threads.py", "loop-self-wait"), ("other.py", None)])
+def test_a_call_from_a_thread_that_is_made_on_the_loops_own(queued: str, verdict: Optional[str]) -> None:
+    """The library's function that waits has queued its other half on the loop whose thread it blocks."""
+    site = "/venv/lib/python3.12/site-packages/twisted/internet/"
+    waits = frame("blockingCallFromThread", 120, file=site + "threads.py")
+    half = frame("_callFromThread", 113, file=site + queued)
+    thread_ = thread(
+        1, (*stack("queue.get"), waits, frame("read", 7)), wait=Wait("condition", "futex", "q", endless=True)
+    )
+    loop = Loop("loop-1", 1, "twisted", ready=1, ready_callbacks=(half,))
+    box = Resource("q", "queue", "Queue queue (empty)", waiters=(1,), wakers=(Waker("reach", "memory", tid=2),))
+    works = thread(2, [frame("beat", 3)], counters=counters(0.5))
+    known = evidence(process([thread_, works], loops=(loop,), resources=(box,)))
+    assert found(known).get("loop-self-wait") == ("likely" if verdict else None)
+    assert verdict is None or lines(known) == [7]
+
+
+def test_a_server_in_another_thread_excuses_no_main_task() -> None:
+    """The loop itself watches no listening socket; its main task waits inside a library's call for what nothing sets."""
+    client = frame("flush", 50, file="/venv/lib/python3.12/site-packages/nats/client.py")
+    listens = Resource("socket-9", "socket", "socket", listening=True)
+    wait = TaskWait("future", "future-1", endless=True)
+    main = replace(task("main", "stop", "main", wait=wait), stack=(client, *stack("stop", "main")))
+    known = resting([main], [future(named=False), listens], watched=0, listening=("socket",))
+    assert found(known)["future-never-resolved"] == "proven"
+
+
+@pytest.mark.parametrize(
+    ("released", "expected"), [(False, ("pool-exhausted", "proven")), (True, ("future-never-resolved", "likely"))]
+)
+def test_a_semaphore_of_permits_that_tasks_have_lost(released: bool, expected: Tuple[str, str]) -> None:
+    """Unless another function releases it without having acquired it: then it is a signal."""
+    taken = (frame("fetch", 6),)
+    gate = Resource(
+        "s", "async-semaphore", "asyncio.Semaphore", value=0, closed=True, taken_at=taken, waiting_tasks=("a",)
+    )
+    gate = replace(gate, released_at=taken) if released else gate
+    waits = task("a", "fetch", wait=TaskWait("semaphore", "s", endless=True))
+    known = ticking([task("main", "main", wait=joins("a")), waits], [gate])
+    leading = classify(known).findings[0]
+    assert (leading.pattern, leading.confidence) == expected

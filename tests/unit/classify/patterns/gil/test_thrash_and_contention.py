@@ -207,3 +207,17 @@ def test_where_the_results_of_a_pool_are_collected_is_named_too() -> None:
     elsewhere = tuple(changed(t, stack=(frame("offer", 11),)) for t in made.threads[1:])
     known = evidence(changed(made, threads=(main, *elsewhere), resources=(result,)))
     assert lines(known) == [7, 3, 29]
+
+
+@pytest.mark.parametrize(
+    ("rate", "lines_of", "confidence"), [(30_000.0, 1, "likely"), (9_000.0, 1, "possible"), (30_000.0, 4, "possible")]
+)
+def test_one_line_that_releases_the_gil_for_little_work(rate: float, lines_of: int, confidence: str) -> None:
+    """Rows that are fetched one by one, say: several threads at one line, far beyond what a busy server hands over."""
+    stacks = [[frame("export", 50 + n % lines_of), frame("run", 3)] for n in range(4)]
+    threads = [
+        thread(n + 2, one, gil="waits" if n else "holds", counters=counters(0.3, 8_000), samples=samples((50, one)))
+        for n, one in enumerate(stacks)
+    ]
+    known = evidence(process([thread(1, [frame("main", 9)]), *threads], gil=Gil(True, 2, 0.005, int(rate), rate)))
+    assert found(known)["gil-thrash"] == confidence

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Dict
+from typing import Dict, Optional
 
 import pytest
 
-from postmortem.evidence import Process, Resource, Task, Thread, Wait
+from postmortem.evidence import Process, Resource, Task, TaskWait, Thread, Wait, Waker
 from postmortem.evidence import replace as changed
+from postmortem.evidence.vocabulary import TaskWaitKind
 
 from .....support.diagnosed import classify
 from .....support.make import (
@@ -103,3 +104,21 @@ def test_a_future_that_somebody_else_may_resolve() -> None:
     worker = thread(2, [frame("work")], gil="holds", counters=counters(0.1))
     assert found(evidence(changed(client_loop(accepted=True), listening=()))) == {}
     assert found(evidence(changed(client_loop(worker, accepted=False), listening=()))) == {}
+
+
+@pytest.mark.parametrize(("kind", "confidence"), [("event", None), ("sleep", "likely")])
+def test_an_answer_that_a_task_of_the_same_process_may_still_give(
+    kind: TaskWaitKind, confidence: Optional[str]
+) -> None:
+    """Its server's task waits for a signal that may come, as that of a long poll does."""
+    known = changed(
+        client_loop(accepted=False, peer_in_tree=True, wakers=(Waker("end", "kernel", pid=1),)), listening=()
+    )
+    serves = Task("task-2", "serve", "pending", "loop-1", (frame("serve", 4),), "Future", wait=TaskWait(kind, "e"))
+    asks = changed(
+        known.tasks[0], stack=(*stack("asyncio.streams._wait_for_data"), frame("ask", 9)), resource="socket-1"
+    )
+    ticks = Task("task-3", "tick", "pending", "loop-1", (frame("tick", 5),), "Future", wait=TaskWait("sleep"))
+    event = Resource("e", "async-event", "Event", wakers=(Waker("reach", "memory", task="task-3", grade="names"),))
+    known = changed(known, tasks=(asks, serves, ticks), resources=(*known.resources, event))
+    assert found(evidence(known)).get("network-wait") == confidence

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
+import pytest
+
 from postmortem.evidence import (
     End,
     Evidence,
@@ -293,6 +295,22 @@ def test_a_server_that_was_left_behind() -> None:
     assert (first.pattern, first.confidence) == ("pipe-never-closed", "likely")
     assert [c.function for c in first.culprits] == ["preview", "read"]
     assert "pipe-never-closed" not in [f.pattern for f in told(PARENT).findings]
+
+
+@pytest.mark.parametrize(("listening", "found_"), [(True, "likely"), (False, None)])
+def test_a_helper_of_a_server_that_was_left_behind(listening: bool, found_: Optional[str]) -> None:
+    """However often it wakes: as a part of a server it stays, and so does its copy of the pipe's end."""
+    ends: Tuple[Tuple[int, int, EndMode], ...] = ((OTHER, 1, "w"), (31, 1, "w"))
+    listens = Resource("socket-1", "socket", "socket", listening=listening)
+    rests = thread(
+        OTHER, (), wait=Wait("socket", "select", "socket-1", endless=True), counters=counters(), is_main=True
+    )
+    server = of(OTHER, (rests,), (listens,), ppid=4711)
+    wakes = thread(
+        31, (), wait=Wait("other", "epoll_wait", endless=False), counters=counters(switches=60), is_main=True
+    )
+    helper = of(31, (wakes,), (), ppid=OTHER)
+    assert found(evidence(reader(PARENT, ends), server, helper)).get("pipe-never-closed") == found_
 
 
 def test_a_neighbour_of_a_pipeline_and_one_that_inherited() -> None:

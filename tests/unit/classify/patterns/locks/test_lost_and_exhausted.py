@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 import pytest
 
 from postmortem.evidence import Loop, Pool, Resource, Task, TaskWait, Thread, Wait, Waker, replace
 from postmortem.evidence.vocabulary import WaitKind, WakerBasis
 
+from .....support.diagnosed import classify
 from .....support.make import (
     counters,
     evidence,
@@ -27,7 +28,7 @@ from .....support.make import (
 
 def waits(tid: int, resource: str, line: int, kind: WaitKind = "condition", **known: Any) -> Thread:
     """A thread of the program that waits in the standard library, without a time limit unless told so."""
-    wait = Wait(kind, "futex", resource, endless=known.pop("endless", True))
+    wait = Wait(kind, "futex", resource, endless=known.pop("endless", True), gate=known.pop("gate", None))
     return thread(tid, (*stack("threading.wait"), frame("work", line)), wait=wait, **known)
 
 
@@ -441,3 +442,69 @@ def test_a_timer_may_give_back_a_part_that_no_stack_leads_to(timers: Optional[in
     running = Loop("l", 1, "asyncio", 0, timers)
     known = whole([selects, *waiters], INNER, gate(wakers=(), closed=None), loops=(running,), tasks=(beat,))
     assert found(known).get("pool-exhausted") == expected
+
+
+@pytest.mark.parametrize(
+    ("known", "pattern"),
+    [
+        ({"limit": 3}, "pool-exhausted"),
+        ({"taken_at": (frame("fetch", 7),)}, "pool-exhausted"),
+        ({"taken_at": (frame("fetch", 7),), "released_at": (frame("open", 9),)}, "missed-wakeup"),
+        ({}, "missed-wakeup"),
+    ],
+)
+def test_a_semaphore_of_permits_is_exhausted(known: Dict[str, Any], pattern: str) -> None:
+    """Bounded, or released only by functions that acquire it; otherwise it is a signal that nothing gives."""
+    gate = Resource(
+        "s", "semaphore", "Semaphore Gate.slots (no permits left)", waiters=(1,), value=0, closed=True, **known
+    )
+    main = thread(1, [frame("fetch", 7)], wait=Wait("semaphore", "futex", "s", endless=True))
+    leading = classify(evidence(process([main], resources=(gate,), signal_handlers=()))).findings[0]
+    assert (leading.pattern, leading.confidence) == (pattern, "proven")
+
+
+@pytest.mark.parametrize(("waiting", "moved", "said"), [(3, 0, "likely"), (1, 0, None), (3, 2, None)])
+def test_a_pool_whose_holders_wait_long(waiting: int, moved: int, said: Optional[str]) -> None:
+    """They go on, each after its own wait for a peer; as many queue as the pool has parts, and hardly one gets its turn."""
+    peer = Wait("socket", "recvfrom", timeout_s=20.0, endless=False)
+    holders = [thread(n, (frame("send", 51),), wait=peer, counters=counters(0.0)) for n in (2, 3)]
+    queue = [
+        replace(waits(n, "q", 63, gate="p"), counters=counters(0.0, switches=50 if n - 10 < moved else 0))
+        for n in range(10, 10 + waiting)
+    ]
+    pool = Resource(
+        "p",
+        "pool",
+        "lab.Pool (size 2, 2 in use)",
+        waiters=tuple(range(10, 10 + waiting)),
+        value=0,
+        limit=2,
+        wakers=tuple(Waker("holder", "memory", tid=n, frame=frame("take", 63)) for n in (2, 3)),
+    )
+    inner = Resource("q", "queue", "Queue", waiters=tuple(range(10, 10 + waiting)))
+    main = thread(1, (frame("main", 9),), wait=Wait("sleep", "clock_nanosleep", timeout_s=5.0))
+    assert found(whole([main, *holders, *queue], pool, inner)).get("pool-exhausted") == said
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"), [("run_until_future", "executor-self-deadlock"), ("other", "pool-exhausted")]
+)
+def test_a_worker_that_runs_a_coroutine_which_needs_the_pool(function: str, expected: str) -> None:
+    """asgiref's: what the coroutine is to put into the worker's queue is not seen, but a task waits for a queued job."""
+    bridge = frame(function, 59, file="/venv/lib/python3.10/site-packages/asgiref/current_thread_executor.py")
+    worker = replace(
+        waits(2, "q", 35),
+        stack=(*stack("queue.get"), bridge, frame("middleware", 35), *stack("concurrent.futures.thread._worker")),
+    )
+    box = Resource("q", "queue", "Queue box (empty)", waiters=(2,))
+    runner = (Waker("runner", "memory", tid=2, name="worker"),)
+    job = Resource("f", "async-future", "Future of load, queued", wakers=runner, waiting_tasks=("t",), state="pending")
+    view = Task(
+        "t", "view", "pending", "loop-1", (frame("view", 64),), "Future", wait=TaskWait("future", "f", endless=True)
+    )
+    pool = Pool("pool", "ThreadPoolExecutor", "ThreadPoolExecutor-5", threads=(2,), limit=1, queued=1)
+    serves = thread(
+        1, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=True), counters=counters()
+    )
+    known = whole([serves, worker], box, job, tasks=(view,), pools=(pool,), loops=(Loop("loop-1", 1),))
+    assert verdict(known) == expected

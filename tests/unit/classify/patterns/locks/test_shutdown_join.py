@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from postmortem.evidence import Process, Wait
+import pytest
+
+from postmortem.evidence import Process, Resource, Wait, Waker
 from postmortem.evidence import replace as changed
 
 from .....support.make import (
@@ -48,3 +50,19 @@ def test_a_heartbeat_never_ends() -> None:
     assert found(evidence(known))["shutdown-join"] == "possible"
     looping = changed(evidence(known), loops={APP: {3: (2,)}})
     assert found(looping)["shutdown-join"] == "likely"
+
+
+@pytest.mark.parametrize(("native", "expected"), [(True, "likely"), (False, "possible")])
+def test_the_timers_of_a_native_server_end_no_wait_of_its_client(native: bool, expected: str) -> None:
+    """They wake it for its own housekeeping; a Python program may answer when its wait is over."""
+    client = shutting_down(Wait("socket", "recvfrom", "s", endless=True))
+    peer = Resource("s", "socket", "socket", waiters=(2,), closed=True, wakers=(Waker("end", "kernel", pid=9),))
+    naps = Wait("other", "epoll_wait", "e", timeout_s=0.1, endless=False)
+    watched = Resource(
+        "e", "descriptors", "its clients", waiters=(9,), wakers=(Waker("end", "kernel", pid=1),), closed=True
+    )
+    server = process(
+        [thread(9, () if native else stack("serve"), wait=naps, is_main=True)], pid=9, ppid=1, resources=(watched,)
+    )
+    server = changed(server, python=None, exe="/usr/bin/redis-server", argv=("redis-server",)) if native else server
+    assert found(evidence(changed(client, resources=(peer,)), server))["shutdown-join"] == expected

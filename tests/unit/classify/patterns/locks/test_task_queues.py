@@ -56,3 +56,22 @@ def test_workers_that_are_threads() -> None:
     known = evidence(process(busy))
     assert found(known)["executor-self-deadlock"] == "likely" and lines(known) == [20]
     assert "executor-self-deadlock" not in found(evidence(process([*busy, thread(4, rests, wait=SLEEPS)])))
+
+
+def test_workers_of_a_library_that_is_in_no_table() -> None:
+    """Threads of one name with the same outermost functions; the scheduler beside them is no worker, an idle one is free."""
+    outer = (at("loop", "huey/consumer.py"), at("_run", "huey/consumer.py"))
+    asks = (
+        at("get_raw_result", "huey/api.py"),
+        at("get", "huey/api.py"),
+        frame("bind", 38),
+        at("_execute", "huey/api.py"),
+    )
+    job = (*asks, *outer)
+    other = (at("acquire", "redis/lock.py"), *job[2:])
+    busy = [thread(n, job, wait=SLEEPS, name=f"Worker-{n}") for n in (2, 3)]
+    scheduler = thread(9, (at("sleep", "huey/consumer.py"), *outer), wait=SLEEPS, name="Scheduler")
+    known = evidence(process([thread(1), *busy, scheduler]))
+    assert found(known)["executor-self-deadlock"] == "likely" and lines(known) == [38]
+    for one in (thread(4, outer, wait=SLEEPS, name="Worker-4"), thread(4, other, wait=SLEEPS, name="Worker-4")):
+        assert "executor-self-deadlock" not in found(evidence(process([thread(1), *busy, scheduler, one])))
