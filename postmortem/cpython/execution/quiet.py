@@ -1,4 +1,4 @@
-"""Threads that only sleep and count: endless loops in which nothing is done that another thread or process could wait for.
+"""Code whose effects nobody can wait for: threads that only sleep and count, and signal handlers that set a flag.
 
 A heartbeat of that kind can run for ever and yet ends nobody's wait. That is shown by what its loop consists of, which is
 little: numbers and texts, variables and attributes that hold these, tests and operators of them, calls of Python functions
@@ -41,11 +41,23 @@ _SCALARS = frozenset(("int", "bool", "float", "str", "NoneType"))
 
 
 class Quiet(Machine):
-    """The evaluation of a thread's loop; ``acts``: whether it may do anything beside sleeping and counting."""
+    """The evaluation of a thread's loop, or a handler; used once.
+
+    ``acts``: whether it may do anything beside sleeping and counting.
+    """
 
     def __init__(self, library: Library, limits: Limits) -> None:
         super().__init__(library, limits)
         self.acts = False
+
+    def sets_a_flag(self, handler: int) -> bool:
+        """Return whether a signal handler only stores numbers and texts, as far as is known."""
+        self.callable(handler, [UNKNOWN, UNKNOWN])
+        return not self._has_effects
+
+    @property
+    def _has_effects(self) -> bool:
+        return bool(self.acts or self.incomplete or self.applied or self.passed)
 
     def is_quiet(self, frames: Sequence[Frame]) -> bool:
         """Return whether a thread repeats what it is in for ever, and whether that has no effect, as far as is known.
@@ -63,7 +75,7 @@ class Quiet(Machine):
                 continue  # it returns to the frame that called it, which may have such a loop
             self.frame(frame)
             known = all(inner.code.address in self._seen for inner in frames[:depth])
-            return known and not (self.acts or self.incomplete or self.applied or self.passed)
+            return known and not self._has_effects
         return False
 
     def evaluate(self, run: Run) -> None:

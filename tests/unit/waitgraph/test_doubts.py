@@ -35,6 +35,14 @@ def test_a_handler_may_get_the_main_thread_out_of_a_circle(signals: Tuple[int, .
     assert made.stuck(Agent(PID, 100)) == ("proven" if proven else "likely")
 
 
+def test_a_handler_that_only_sets_a_flag_gets_nobody_out_of_a_circle() -> None:
+    """The wait goes on when it returns."""
+    made = circle(signal_handlers=(SignalHandler(signal.SIGUSR1, quiet=True),))
+    assert made.proves(made.cycles[0])
+    made = circle(signal_handlers=(SignalHandler(signal.SIGUSR1, quiet=True), SignalHandler(signal.SIGUSR2)))
+    assert not made.proves(made.cycles[0])
+
+
 def test_unknown_handlers_leave_a_circle_proven() -> None:
     """That somebody uses an alarm to get out of a lock is far-fetched; a lone core may not tell."""
     made = circle(signal_handlers=None)

@@ -42,18 +42,18 @@ class Meter:
     def beat(self) -> None:
         self.beats += 1
         self.last_at = time.monotonic()
-        time.sleep(0.01)
+        time.sleep(0.3)
 
     def forget(self) -> None:
         while True:
-            time.sleep(0.01)
+            time.sleep(0.3)
             self.last = 0 if self.beats < 0 else object()
 
     @classmethod
     def count(cls) -> None:
         while True:
             Meter.total += 1
-            time.sleep(0.01)
+            time.sleep(0.3)
 
 
 class Watched(Meter):
@@ -64,7 +64,7 @@ class Watched(Meter):
 
     def run(self) -> None:
         while True:
-            time.sleep(0.01)
+            time.sleep(0.3)
             if self.rate > 3:
                 time.sleep(0.02)
 
@@ -80,7 +80,7 @@ def count() -> None:
     global beats  # noqa: PLW0603 - what heartbeats do
     while True:
         beats += 1
-        time.sleep(0.01)
+        time.sleep(0.3)
 
 
 def imported() -> None:
@@ -89,37 +89,37 @@ def imported() -> None:
         number += 1
         if number % 10 == 3 and not number < 0:
             sleep(0.02)
-        sleep(0.01)
+        sleep(0.3)
 
 
 def ends() -> None:
     while keep:
-        time.sleep(0.01)
+        time.sleep(0.3)
 
 
 def sets() -> None:
     while True:
-        time.sleep(0.01)
+        time.sleep(0.3)
         if beats < 0:
             GATE.set()
 
 
 def writes() -> None:
     while True:
-        time.sleep(0.01)
+        time.sleep(0.3)
         os.write(1, b"")
 
 
 def fills() -> None:
     while True:
-        time.sleep(0.01)
+        time.sleep(0.3)
         OTHERS.append(1)
 
 
 def drops() -> None:
     global held  # noqa: PLW0603 - the object that it drops
     while True:
-        time.sleep(0.01)
+        time.sleep(0.3)
         if beats < 0:
             held = 0
 
@@ -127,26 +127,26 @@ def drops() -> None:
 def leaves() -> None:
     with LOCK:
         while True:
-            time.sleep(0.01)
+            time.sleep(0.3)
             if beats < 0:
                 break
 
 
 def builds() -> None:
     while True:
-        time.sleep(0.01)
+        time.sleep(0.3)
         [beats]  # noqa: B018 - the collector may run where a list is made
 
 
 def imports() -> None:
     while True:
-        time.sleep(0.01)
+        time.sleep(0.3)
         import json  # noqa: F401, PLC0415 - it is the import that counts
 
 
 def unknown() -> None:
     while True:
-        time.sleep(0.01)
+        time.sleep(0.3)
         if beats > 0 or beats <= 0:
             continue
         missing()  # type: ignore[name-defined]  # noqa: F821
@@ -154,7 +154,7 @@ def unknown() -> None:
 
 def breaks() -> None:
     while True:
-        time.sleep(0.01)
+        time.sleep(0.3)
         if beats < 0:
             raise SystemExit
 
@@ -170,7 +170,7 @@ def is_quiet(function: Callable[[], Any]) -> bool:
     thread.start()
     frames = frames_of(objects())
     try:
-        while True:
+        while True:  # it sleeps long enough for its memory to be read
             time.sleep(0.02)
             read = [frames.frame(address) for address in frames_of_thread(thread.ident)]
             innermost = read[0]
@@ -215,3 +215,31 @@ def test_whatever_else_a_loop_does_is_an_effect(function: Callable[[], Any]) -> 
 def test_an_unknown_call_is_an_effect() -> None:
     """Another thread may define the name before it is called."""
     assert not is_quiet(unknown)
+
+
+def flag() -> Callable[[int, Any], None]:
+    meter = Meter()
+
+    def handle(number: int, frame: Any) -> None:
+        meter.beats = 1
+
+    return handle
+
+
+def notes(number: int, frame: Any) -> None:
+    METER.last = number  # it drops an object
+
+
+def raises(number: int, frame: Any) -> None:
+    raise TimeoutError
+
+
+def wakes(number: int, frame: Any) -> None:
+    GATE.set()
+
+
+@pytest.mark.parametrize(("handler", "quiet"), [(flag(), True), (notes, False), (raises, False), (wakes, False)])
+def test_a_handler_may_only_set_a_flag(handler: Callable[[int, Any], None], quiet: bool) -> None:
+    """One that raises, signals or drops an object does more."""
+    library = Library(frames_of(objects()), {})
+    assert Quiet(library, Limits(TimeLimit(1e6))).sets_a_flag(id(handler)) is quiet
