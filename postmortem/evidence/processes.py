@@ -25,6 +25,8 @@ class SignalHandler(msgspec.Struct, frozen=True):
 
     signal: int
     function: Optional[PythonFrame] = None  # at its first line
+    # True: all its code was evaluated, and only stores numbers and texts, as a handler that sets a flag; None: not known
+    quiet: Optional[bool] = None
 
 
 class Ended(msgspec.Struct, frozen=True):

@@ -104,6 +104,8 @@ class Thread(msgspec.Struct, frozen=True):
     recursion: Optional[Recursion] = None
     left_out: Optional[LeftOut] = None
     calling: Optional[Calling] = None
+    # True: it sleeps in an endless loop, all code of which was evaluated, and only sleeps and counts; None: not known
+    quiet: Optional[bool] = None
 
     @property
     def python(self) -> Tuple[PythonFrame, ...]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
+from ..cpython.execution.instructions import Instructions, used_name
 from ..cpython.frames.frame import Frame, Frames
 from ..cpython.frames.functions import Functions
 from ..cpython.heap.parts import Parts
@@ -75,7 +76,7 @@ class Lending:
 
     def __init__(self, frames: Frames, parts: Parts) -> None:
         self._frames, self._objects, self._parts = frames, frames.objects, parts
-        self._functions = Functions(frames)
+        self._functions, self._instructions = Functions(frames), Instructions(frames.objects)
         self._makes: Dict[int, Tuple[Set[int], Set[int]]] = {}
         self._codes: Dict[int, Dict[str, Code]] = {}  # by class
 
@@ -84,13 +85,14 @@ class Lending:
     def begins(self, manager: int, generator: Optional[Frame], taking: Taking) -> bool:
         """Return whether entering a context manager took a part: it did what others now wait in.
 
-        ``generator``: the suspended frame of a ``contextmanager``. A `with` of the object itself is no part if it opens
-        and closes the whole: its ``__enter__`` is then none of the functions in which others wait, and calls none.
+        ``generator``: the suspended frame of a ``contextmanager``; what it does after the body does not count. A `with`
+        of the object itself is no part if it opens and closes the whole: its ``__enter__`` is then none of the functions
+        in which others wait, and calls none.
         """
         if generator is not None:
             if generator.code.address in taking.codes:
                 return self._names(generator, taking.thing)
-            return self._names(generator, taking.thing) and not taking.names.isdisjoint(generator.code.used_names())
+            return self._names(generator, taking.thing) and not taking.names.isdisjoint(self._used_before(generator))
         if manager != taking.thing and taking.thing not in self._parts.attributes(manager).values():
             return False
         for name in _ENTER:
@@ -100,6 +102,16 @@ class Lending:
             if code is not None and taking.names.intersection(self._called(manager, code.used_names())):
                 return True
         return False
+
+    def _used_before(self, frame: Frame) -> Set[str]:
+        """Return the names of globals and attributes that a frame's code uses before the current instruction."""
+        names, instructions = frame.code.used_names(), self._instructions.of(frame.code)
+        if instructions is None:
+            return set(names)
+        version = self._objects.layout.version
+        loads = ((each.name, each.argument) for at, each in instructions.items() if at < frame.lasti)
+        indices = (used_name(name, argument, version) for name, argument in loads)
+        return {names[index] for index in indices if index is not None and index < len(names)}
 
     def _called(self, receiver: int, names: Sequence[str]) -> Set[str]:
         """Return the names that the receiver's methods of these names use; cached by its class."""

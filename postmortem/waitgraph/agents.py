@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
 from ..evidence import Evidence, Loop, Process, PythonFrame, Resource, Task, Thread
 
@@ -31,6 +31,8 @@ class Place:
         self.resources: Dict[str, Resource] = {r.id: r for r in process.resources}
         self.loops: Dict[str, Loop] = {loop.id: loop for loop in process.loops}
         self.loop_of: Dict[int, Loop] = {loop.tid: loop for loop in process.loops if loop.tid is not None}
+        #: Threads that only sleep and count, for ever: they can move, and end no wait.
+        self.quiet: FrozenSet[int] = frozenset(t.tid for t in process.threads if t.quiet)
         self.main: Optional[Thread] = next((t for t in process.threads if t.is_main), None)
         #: Results derived from a resource, by its id, shared by all its waiters.
         self.kept: Dict[str, object] = {}

@@ -24,14 +24,16 @@ _CANCELLABLE: FrozenSet[EdgeKind] = frozenset(("future", "async-future"))
 
 
 def handles(process: Optional[Process]) -> Optional[bool]:
-    """Return whether the program has a signal handler, which could signal something; None if unknown."""
+    """Return whether the program has a signal handler that could signal something; None if unknown."""
     if process is None or process.signal_handlers is None:
         return None
-    return bool(process.signal_handlers)
+    return not all(handler.quiet for handler in process.signal_handlers)
 
 
 def interrupted(place: Place, edge: Edge, has_children: bool) -> bool:
     """Return whether the handler of a signal that is no request to end may interrupt the wait.
+
+    One that only sets a flag does not: the wait goes on when it returns.
 
     - A thread: Python's handlers run in the main thread.
     - A task: its loop runs handlers as callbacks, which may reach every task.
@@ -43,7 +45,7 @@ def interrupted(place: Place, edge: Edge, has_children: bool) -> bool:
         return bool(set(process.catches or ()) - quiet)
     if edge.waiter.tid is not None and edge.waiter.tid != (place.main.tid if place.main is not None else None):
         return False
-    own = {handler.signal for handler in process.signal_handlers or ()}
+    own = {handler.signal for handler in process.signal_handlers or () if not handler.quiet}
     loop = place.loops.get(task.loop or "") if task is not None else None
     return bool((own | set(loop.signals or () if loop is not None else ())) - quiet)
 

@@ -22,6 +22,8 @@ _HELD: FrozenSet[ResourceKind] = frozenset(
 )
 #: Roles of wakers that could signal the resource but do not owe it.
 _REACHES = ("reach", "callback")
+#: Roles of wakers that end a wait only by code that they run: signals, writes, the end of a descriptor.
+_BY_CODE = (*_REACHES, "end")
 #: Up to this number of wakers, the waiter is removed from its own; beyond it, all waiters share one tuple, in which the
 #: waiter itself does no harm: a waiting agent cannot wake itself.
 _FEW = 64
@@ -100,10 +102,10 @@ def _limited(edge: Edge, wait: Union[Wait, TaskWait, None]) -> Edge:
 
 
 def _process_edges(place: Place) -> Iterator[Edge]:
-    """Yield the edge of a process as a whole: it can move as long as one of its threads can."""
+    """Yield the edge of a process as a whole: it can move as long as one of its threads can that is not quiet."""
     process = place.process
     if process.threads:
-        threads = tuple(Agent(place.pid, t.tid) for t in process.threads)
+        threads = tuple(Agent(place.pid, t.tid) for t in process.threads if t.tid not in place.quiet)
         yield Edge(Agent(place.pid), "does nothing before", fact("one-thread-moves"), "process", wakers=threads)
     elif process.state in ("Z", "X"):
         yield Edge(Agent(place.pid), "has ended", fact("status-uncollected"), "process", gone=True)
@@ -383,6 +385,11 @@ def _bystanders(several: Iterable[Tuple[Waker, Optional[Agent]]]) -> Tuple[Agent
     return tuple(who for who, refers in graded.items() if refers)
 
 
+def _is_quiet(place: Place, waker: Waker) -> bool:
+    """Return whether a waker is a thread that only sleeps and counts: that it refers to a resource means nothing."""
+    return waker.tid in place.quiet and waker.pid in (None, place.pid) and waker.task is None
+
+
 def _wakers(place: Place, resource: Resource) -> _Wakers:
     """Return the wakers of a resource, as one tuple shared by all its waiters.
 
@@ -390,7 +397,8 @@ def _wakers(place: Place, resource: Resource) -> _Wakers:
     """
     known = place.kept.get(resource.id)
     if not isinstance(known, _Wakers):
-        several = sorted(resource.wakers, key=lambda w: w.role in _REACHES)
+        several = [w for w in resource.wakers if w.role not in _BY_CODE or not _is_quiet(place, w)]
+        several.sort(key=lambda w: w.role in _REACHES)
         found = [_agent(place, waker) for waker in several]
         known = place.kept[resource.id] = _Wakers(
             tuple(dict.fromkeys(who for who in found if who is not None)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Dict, FrozenSet, List, Literal, Optional, Set, Tuple
+from typing import Dict, FrozenSet, List, Literal, Mapping, Optional, Set, Tuple
 
 from ..evidence import Evidence, Process
 from .agents import Agent, Places
@@ -54,15 +54,19 @@ class WaitGraph:
             for edge in edges:
                 for needed in edge.named if edge.kind != "gil" else ():
                     self._waiters.setdefault(needed, []).append(waiter)
-        self._moving = movers(agents, self.edges, self._may_open)
+        self._quiet = frozenset(Agent(pid, tid) for pid, place in self.places.by_pid.items() for tid in place.quiet)
+        self._moving = self._movers(self.edges)
         self._unmet = Unmet(self._moving)
         far = FAR * (evidence.trigger.seconds or 0.0)
         self._far_s = max(FAR_S, far)
         self._strict = without_bystanders(self.edges)
-        self._named = movers(agents, self._strict, self._may_open) if self._strict is not self.edges else self._moving
+        self._named = self._movers(self._strict) if self._strict is not self.edges else self._moving
         self._unnamed = Unmet(self._named)
         doubted = weakened(self.edges, self.places, self._moving)
-        self._perhaps_moving = movers(agents, doubted, lambda e: self._may_open(e) or not self._is_sure(e))
+        self._perhaps_moving = movers(agents, doubted, lambda e: self._may_open(e) or not self._is_sure(e), self._quiet)
+
+    def _movers(self, edges: Mapping[Agent, Tuple[Edge, ...]]) -> Set[Agent]:
+        return movers(self.agents, edges, self._may_open, self._quiet)
 
     # ------------------------------------------------------------------ liveness
 
@@ -99,7 +103,7 @@ class WaitGraph:
             wait = thread.wait if thread is not None else task.wait if task is not None else None
             if wait is not None and wait.kind == "sleep" and (wait.timeout_s or 0.0) >= seconds:
                 asleep[agent] = (Edge(agent, "sleeps", "", "sleep"),)
-        moving = movers(self.agents, {**self.edges, **asleep}, self._may_open) if asleep else self._moving
+        moving = self._movers({**self.edges, **asleep}) if asleep else self._moving
         found = {}
         for agent in self.agents:
             closed = (e for e in self.edges.get(agent, ()) if not self._may_open(e))
@@ -186,12 +190,13 @@ class WaitGraph:
         return tuple(self._waiters.get(agent, ()))
 
     def goes_on(self, pid: int) -> bool:
-        """Return whether any thread or task of a process can move; True if the process is unknown."""
+        """Return whether any thread or task of a process can move that is not quiet; True if the process is unknown."""
         place = self.places.by_pid.get(pid)
         if place is None:
             return True
         tasks = (Agent(pid, task=t.id) for t in place.process.tasks if t.state != "done")
-        return any(a in self._named for a in (*(Agent(pid, t.tid) for t in place.process.threads), *tasks))
+        threads = (Agent(pid, t.tid) for t in place.process.threads if t.tid not in place.quiet)
+        return any(a in self._named for a in (*threads, *tasks))
 
     def needs(self, agent: Agent, resource: str) -> bool:
         """Return whether a stuck agent waits for a resource of its process, directly or through the agents it depends on."""

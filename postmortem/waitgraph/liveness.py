@@ -5,12 +5,13 @@ them. Leak detectors use this fixpoint to distinguish leaked goroutines from blo
 
 An agent moves once each of its edges can be ended. An edge is ended by any waker that can move (by all of them, if
 all are needed), by any agent of the process if the wakers are not fully known, and by an event outside the graph.
+A quiet agent, which only sleeps and counts, can move, but is not any agent: it ends no wait of which it is no waker.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Callable, Deque, Dict, Iterable, List, Mapping, Sequence, Set, Tuple, TypeVar
+from typing import Callable, Container, Deque, Dict, Iterable, List, Mapping, Sequence, Set, Tuple, TypeVar
 
 from .agents import Agent
 from .edges import Edge
@@ -19,9 +20,15 @@ T = TypeVar("T")
 EdgesOf = Mapping[Agent, Sequence[Edge]]
 
 
-def movers(agents: Iterable[Agent], edges: EdgesOf, open_by_itself: Callable[[Edge], bool]) -> Set[Agent]:
-    """Return the agents that can move. ``open_by_itself``: whether something other than an agent may end an edge."""
-    search = _Search(edges, open_by_itself)
+def movers(
+    agents: Iterable[Agent], edges: EdgesOf, open_by_itself: Callable[[Edge], bool], quiet: Container[Agent] = ()
+) -> Set[Agent]:
+    """Return the agents that can move.
+
+    - ``open_by_itself``: whether something other than an agent may end an edge
+    - ``quiet``: agents that only sleep and count
+    """
+    search = _Search(edges, open_by_itself, quiet)
     for agent in agents:
         search.note(agent)
     return search.run()
@@ -49,8 +56,9 @@ class Unmet:
 class _Search:
     """The state of the fixpoint search: live agents, open edges, and the links from wakers to edges."""
 
-    def __init__(self, edges: EdgesOf, open_by_itself: Callable[[Edge], bool]) -> None:
+    def __init__(self, edges: EdgesOf, open_by_itself: Callable[[Edge], bool], quiet: Container[Agent]) -> None:
         self._edges = edges
+        self._quiet = quiet
         self._open = open_by_itself
         self._closed_edges: Dict[Agent, int] = {}  # agent → number of its edges that have not been ended
         self._needed: List[int] = []  # edge → number of wakers still missing
@@ -108,7 +116,7 @@ class _Search:
                 for number, waiter in group:
                     self._end(number, waiter)
                 group.clear()  # one live waker is enough
-            if not agent.is_process:
+            if not agent.is_process and agent not in self._quiet:
                 for number, waiter in self._waits_in.pop(agent.pid, ()):
                     self._end(number, waiter)
         return self._live

@@ -150,7 +150,7 @@ def test_what_threads_hold_of_a_pool(python: str, tmp_path: Path) -> None:
 
 
 NO_POOLS = """
-import queue, threading, time
+import contextlib, queue, threading, time
 from concurrent.futures import ThreadPoolExecutor
 
 class Job:
@@ -216,12 +216,25 @@ class Client:
         server.clients.append(self)
 def talks(client): busy()
 
+class Portal:                        # whose end is called as the work that others wait for is
+    def __init__(self): self.answers = queue.Queue()
+    def call(self, function):
+        function()
+        return self.answers.get()
+@contextlib.contextmanager
+def portal():
+    made = Portal()
+    try: yield made
+    finally: made.call(made.answers.join)
+def calls():
+    with portal() as made: made.call(int)
+
 started = threading.Semaphore(0)
 jobs, service, actor, server = Jobs(), Service(2), Actor(), Server(2)
 actor.start()
 jobs.add(None)
 work = [lambda: consumes(jobs), lambda: consumes(jobs), service.ask, service.ask, service.collect, service.idle]
-work += [actor.ask, actor.ask, server.serve, lambda: service.collect(), lambda: server.serve()]
+work += [actor.ask, actor.ask, server.serve, lambda: service.collect(), lambda: server.serve(), calls]
 work += [lambda client=Client(server): talks(client) for _ in range(2)]
 for one in work: threading.Thread(target=one, daemon=True).start()
 executor = ThreadPoolExecutor(2)
@@ -235,7 +248,7 @@ rests()
 
 @pytest.mark.parametrize("python", kinds())
 def test_what_is_no_pool(python: str, tmp_path: Path) -> None:
-    """Consumers, services with workers, actors with replies and servers with clients lend nothing."""
+    """Consumers, services with workers, actors with replies, servers with clients and portals that are closed lend nothing."""
     with Program(python, NO_POOLS, tmp_path) as program:
         report = capture_pid(program.pid, tmp_path)
     assert gates(report) == {}

@@ -106,6 +106,17 @@ class Instructions:
         return None
 
 
+def used_name(name: str, argument: int, version: Tuple[int, int]) -> Optional[int]:
+    """Return the index in co_names of what an instruction loads; None for other instructions."""
+    if name in ("LOAD_NAME", "LOAD_METHOD") or (name == "LOAD_GLOBAL" and version < (3, 11)):
+        return argument
+    if name == "LOAD_ATTR":
+        return argument >> 1 if version >= (3, 12) else argument
+    if name == "LOAD_SUPER_ATTR":
+        return argument >> 2
+    return argument >> 1 if name == "LOAD_GLOBAL" else None
+
+
 def after(instructions: Dict[int, Instruction], offset: int, without: FrozenSet[int] = frozenset()) -> Set[int]:
     """Return the offsets of all instructions that can run after the one at an offset, by jumps and exceptions too.
 

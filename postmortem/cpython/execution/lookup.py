@@ -96,6 +96,12 @@ class Lookup(Store):
         if key not in notes:
             notes[key] = Applied(operation, value, code, at, begun)
 
+    def operate(self, values: Iterable[Value], run: Place) -> None:
+        """Note the operands of an operator, a test or a format, whose own methods are not followed."""
+
+    def overwrite(self, before: Value, after: Value, run: Place) -> None:
+        """Note that a variable gets a value in place of what it held."""
+
     # ------------------------------------------------------------------ attributes
 
     def attribute(self, value: Value, name: str, run: Optional[Place]) -> Value:

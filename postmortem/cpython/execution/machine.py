@@ -78,8 +78,12 @@ class Machine(CallsInC):
         if live:
             run = Run(self, code, shape, instructions, variables, namespace, live)
             run.begun = frame.lasti
-            run.run()
+            self.evaluate(run)
             self._start_rest()
+
+    def evaluate(self, run: Run) -> None:
+        """Evaluate a code object."""
+        run.run()
 
     def callable(self, address: int, arguments: Sequence[Value] = ()) -> None:
         """Evaluate a callable in memory."""
@@ -291,7 +295,7 @@ class Machine(CallsInC):
         self._results[key] = UNKNOWN  # while it runs: recursion
         self._depth += 1
         run = Run(self, code, shape, instructions, variables, function.namespace, None)
-        run.run()
+        self.evaluate(run)
         self._depth -= 1
         self._results[key] = run.result
         if times > most:

@@ -55,6 +55,10 @@ class Run(Place):
         self._done: Set[int] = set()
         self._loaded: Set[str] = set()
 
+    def names(self) -> Set[str]:
+        """Return the names of the instructions that can run."""
+        return {each.name for at, each in self._instructions.items() if self._live is None or at in self._live}
+
     @property
     def is_live(self) -> bool:
         """Whether the current instruction can run."""
@@ -130,11 +134,11 @@ class Run(Place):
         if jump is not None:
             return jump(self, stack)
         if name.startswith("POP_JUMP"):
-            pop(stack)
+            self.machine.operate((pop1(stack),), self)
         elif name.startswith(("BINARY", "INPLACE")):
             self._add(stack)
         elif name.startswith("UNARY"):
-            pop(stack)
+            self.machine.operate((pop1(stack),), self)
             stack.append(PLAIN)
         elif not name.startswith(("JUMP", "RESUME")) and name not in _NOTHING:
             taken, given = _EFFECTS.get(name, (len(stack), 0))
@@ -208,6 +212,7 @@ class Run(Place):
         known = self._variables.get(name, UNKNOWN)
         if known and not self.is_live:
             return  # memory has what it holds now
+        self.machine.overwrite(known, value, self)
         new = either(known, value) if known else value
         if new != known:
             self._variables[name] = new
@@ -271,6 +276,7 @@ class Run(Place):
 
     def _store_global(self, stack: Stack, argument: int) -> None:
         key, value = (self._namespace, self._used(argument)), pop1(stack)
+        self.machine.overwrite(self._global(key[1]), value, self)
         self.machine.globals[key] = either(self.machine.globals.get(key, UNKNOWN), value)
 
     def _import(self, stack: Stack, argument: int) -> None:
@@ -312,6 +318,7 @@ class Run(Place):
 
     def _subscript(self, stack: Stack, argument: int) -> None:
         key, container = pop1(stack), pop1(stack)
+        self.machine.operate((container, key), self)
         stack.append(self.machine.item(container, key))
 
     def _binary(self, stack: Stack, argument: int) -> None:
@@ -321,7 +328,9 @@ class Run(Place):
 
     def _add(self, stack: Stack) -> None:
         """Push the sum of two lists; a text that is put together is not known."""
-        both = pop1(stack) | pop1(stack)
+        right, left = pop1(stack), pop1(stack)
+        self.machine.operate((left, right), self)
+        both = left | right
         stack.append(one_of(atom for atom in both if atom[0] != "str") or PLAIN)
 
     def _slice(self, stack: Stack, argument: int) -> None:
@@ -334,7 +343,7 @@ class Run(Place):
             self.machine.put(container, value)
 
     def _compare(self, stack: Stack, argument: int) -> None:
-        pop(stack, 2)
+        self.machine.operate((pop1(stack), pop1(stack)), self)
         stack.append(PLAIN)
 
     # building

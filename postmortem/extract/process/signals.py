@@ -5,11 +5,14 @@ from __future__ import annotations
 import signal
 from typing import Any, Collection, List, Optional, Sequence, Tuple
 
+from ...cpython.execution.library import Library, Limits
+from ...cpython.execution.quiet import Quiet
 from ...cpython.frames.functions import Functions
 from ...cpython.state.interpreter import Python
 from ...cpython.state.signals import handlers
 from ...evidence import Gap, PythonFrame, SignalHandler, Thread
 from ...signalnames import signal_name
+from ...timelimits import TimeLimit
 
 #: asyncio's own: the one that cancels the main task at Ctrl-C, and the placeholder for handlers called by an event
 #: loop, which ``Loop.signals`` lists (Lib/asyncio/runners.py, unix_events.py).
@@ -23,6 +26,8 @@ _RUNTIMES = frozenset((
     signal.SIGINT, signal.SIGSEGV, signal.SIGFPE, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGWINCH, 32, 33,
 ))  # fmt: skip
 _SIGNALS = 64
+#: Seconds for the evaluation of one handler; at most 64 signals have one.
+_SECONDS = 0.05
 
 
 def caught(mask: Any) -> Optional[Tuple[int, ...]]:
@@ -51,14 +56,14 @@ def signal_handlers(
             names = tuple(signal_name(number) for number in beside[:4])
             gaps.append(Gap.of("cpython", "signal handlers", "native-handlers", names=names))
         return None
-    functions = Functions(python.frames)
+    functions, library = Functions(python.frames), Library(python.frames, {})
     shown = []
     for handler in found:
         code = functions.code(handler.callable)
         if code is None:
             shown.append(SignalHandler(handler.signal))
         elif _OURS not in code.filename and (code.name not in _ASYNCIOS or "/asyncio/" not in code.filename):
-            shown.append(
-                SignalHandler(handler.signal, PythonFrame(code.filename, code.firstlineno, code.name, code.qualname))
-            )
+            frame = PythonFrame(code.filename, code.firstlineno, code.name, code.qualname)
+            quiet = Quiet(library, Limits(TimeLimit(_SECONDS))).sets_a_flag(handler.callable) or None
+            shown.append(SignalHandler(handler.signal, frame, quiet))
     return tuple(shown)

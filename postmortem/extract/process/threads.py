@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ...cpython.execution.library import Library, Limits
+from ...cpython.execution.quiet import Quiet
 from ...cpython.frames.frame import Frame as PyFrame
 from ...cpython.frames.nativecalls import native_call
 from ...cpython.state.interpreter import ThreadState
-from ...evidence import Calling, Gap, HeldLock, NativeFrame, Thread
+from ...evidence import Calling, Gap, HeldLock, NativeFrame, Thread, Wait
 from ...evidence import replace as changed
 from ...libc import FutexCall
 from ...memory import CoreThread
+from ...timelimits import TimeLimit
 from ..recorded.raw import comm
 from ..recorded.timelines import holders, timeline
 from ..recorded.window import counters
@@ -22,6 +25,9 @@ from .gil import gil_state, is_gil
 from .stacks import Stacks
 from .variables import thread_exceptions
 from .waiting import Books, WaitReader
+
+#: Seconds for the evaluation of all loops of a process in which threads sleep.
+QUIET_S = 0.3
 
 
 class ThreadsRead(NamedTuple):
@@ -56,6 +62,8 @@ class _ThreadReader:
         self._books, self._stacks = books, stacks
         self._waits = WaitReader(context, books, descriptors)
         self._holders = holders(context.raw.window)
+        self._library: Optional[Library] = None
+        self._limit = TimeLimit(QUIET_S)
 
     @property
     def calls(self) -> Mapping[int, FutexCall]:
@@ -90,6 +98,7 @@ class _ThreadReader:
             joins=self._table.tid_of_ident(joins) if joins is not None else self._joined(thread.tid),
             exceptions=thread_exceptions(self._python, state, self._stacks.variables) if self._python and state else (),
             calling=self._calling(state, frames),
+            quiet=self._is_quiet(thread.tid, state, wait),
         )
         return draft, frames
 
@@ -100,6 +109,17 @@ class _ThreadReader:
         before = self._context.probe("calls").get(str(state.address))
         same = isinstance(before, list) and before == list(found.key)
         return Calling(found.function, found.detail, found.text, self._raw.window.seconds if same else None)
+
+    def _is_quiet(self, tid: int, state: Optional[ThreadState], wait: Optional[Wait]) -> Optional[bool]:
+        """Return True if a thread only sleeps and counts for ever; None if not known, as of the main thread: signals."""
+        asleep = wait is not None and wait.kind == "sleep" and tid != self._context.pid
+        if not asleep or self._python is None or state is None or state.cut is not None:
+            return None
+        if self._library is None:
+            self._library, self._limit = Library(self._python.frames, {}), TimeLimit(QUIET_S)  # it begins now
+        if self._limit.passed():
+            return None
+        return Quiet(self._library, Limits(self._limit)).is_quiet(state.frames) or None
 
     def _joined(self, tid: int) -> Optional[int]:
         return self._books.locks.joined(tid) if self._books is not None else None

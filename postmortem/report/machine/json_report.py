@@ -119,6 +119,7 @@ def _thread(thread: ev.Thread) -> Json:
         "recursion": _recursion(thread.recursion) if thread.recursion else None,
         "left_out": _plain(thread.left_out),
         "calling": _plain(thread.calling),
+        "quiet": thread.quiet,
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any, Tuple
 
 import pytest
 
-from postmortem.evidence import PythonFrame, PythonInfo, Resource, SignalHandler, TaskWait, Thread, Waker
+from postmortem.evidence import PythonFrame, PythonInfo, Resource, SignalHandler, TaskWait, Thread, Wait, Waker
 from postmortem.waitgraph import Agent, WaitGraph
 
 from .make import PID, graph, idle_loop, lock, process, running, task, waiting
@@ -33,6 +33,14 @@ def test_a_handler_may_get_the_main_thread_out_of_a_circle(signals: Tuple[int, .
     made = circle(signal_handlers=tuple(map(SignalHandler, signals)))
     assert made.proves(made.cycles[0]) is proven
     assert made.stuck(Agent(PID, 100)) == ("proven" if proven else "likely")
+
+
+def test_a_handler_that_only_sets_a_flag_gets_nobody_out_of_a_circle() -> None:
+    """The wait goes on when it returns."""
+    made = circle(signal_handlers=(SignalHandler(signal.SIGUSR1, quiet=True),))
+    assert made.proves(made.cycles[0])
+    made = circle(signal_handlers=(SignalHandler(signal.SIGUSR1, quiet=True), SignalHandler(signal.SIGUSR2)))
+    assert not made.proves(made.cycles[0])
 
 
 def test_unknown_handlers_leave_a_circle_proven() -> None:
@@ -90,3 +98,38 @@ def test_a_process_that_catches_signals_may_act_on_them(catches: Any, expected: 
     back = Resource("q", "pipe", "a pipe back", wakers=(Waker("end", "kernel", pid=100),), closed=True)
     child = process([waiting(200, "q", "pipe")], [back], pid=200, ppid=100, catches=catches)
     assert graph(parent, child).stuck(Agent(PID, 100)) == expected
+
+
+def _quiet(tid: int) -> Thread:
+    return Thread(tid, name=f"T{tid}", wait=Wait("sleep", timeout_s=0.5), quiet=True)
+
+
+def test_a_thread_that_only_sleeps_and_counts_disarms_nothing() -> None:
+    """Neither where any agent may end a wait, nor where it refers to what is awaited."""
+    event = Resource("e", "event", "an Event", wakers=(Waker("reach", "memory", tid=101),))
+    for heartbeat, stuck in ((_quiet(101), "proven"), (running(101), None)):
+        made = graph(process([waiting(100, "e", "event"), heartbeat], [event]))
+        assert made.stuck(Agent(PID, 100)) == stuck
+        assert made.stuck(Agent(PID, 101)) is None
+        assert made.goes_on(PID) is (stuck is None)
+
+
+def test_a_process_whose_last_moving_thread_is_quiet_does_nothing() -> None:
+    """A child that waits for a lock of its parent does not end, whatever its heartbeat counts."""
+    child = process([waiting(200, "l"), _quiet(201)], [lock("l", 200)], pid=200, ppid=PID)
+    ends = Resource("p", "process", "child", closed=True, wakers=(Waker("runner", "kernel", pid=200),))
+    made = graph(process([waiting(100, "p", "process")], [ends]), child)
+    assert made.stuck(Agent(PID, 100)) == "proven"
+
+
+def test_a_quiet_thread_writes_to_no_pipe() -> None:
+    """It shares the descriptors of its process, and neither writes to one nor closes it."""
+    pipe = Resource("p", "pipe", "a pipe", closed=True, wakers=(Waker("end", "kernel", pid=PID, tid=101),))
+    assert graph(process([waiting(100, "p", "pipe"), _quiet(101)], [pipe])).stuck(Agent(PID, 100)) == "proven"
+    assert graph(process([waiting(100, "p", "pipe"), running(101)], [pipe])).stuck(Agent(PID, 100)) is None
+
+
+def test_what_a_quiet_thread_holds_is_awaited_of_it() -> None:
+    """Its loop is known to have no effect, not that it never ends."""
+    made = graph(process([waiting(100, "l"), _quiet(101)], [lock("l", 101)]))
+    assert made.stuck(Agent(PID, 100)) is None

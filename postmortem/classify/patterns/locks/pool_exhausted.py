@@ -56,6 +56,8 @@ PATTERN = Pattern(
 Holder = Tuple[Agent, Waker]
 _NAMED = 40  # most holders listed in a finding
 _POOLS: FrozenSet[ResourceKind] = frozenset(("pool", "semaphore", "queue", "condition", "async-semaphore"))
+#: What a pool keeps its parts in, or counts them with.
+_PARTS_IN: FrozenSet[ResourceKind] = frozenset(("queue", "semaphore"))
 
 #: Waits for something outside of the process.
 _OUTSIDE: FrozenSet[WaitKind] = frozenset(("socket", "pipe"))
@@ -353,12 +355,33 @@ def _match(view: View, process: Process, resource: Resource, holders: List[Holde
         facts.append(_WAITING(count=len(waiting), agents=tuple(waiting[:5])))
     at = clauses.at(own_frame(graph.places.stack(who[0])))
     return Match(
-        confidence="proven" if resource.closed and {graph.stuck(a) for a in who} == {"proven"} else "likely",
+        confidence="proven"
+        if _are_read(process, resource) and {graph.stuck(a) for a in who} == {"proven"}
+        else "likely",
         summary=_SUMMARY(pool=pool, holders=told, count=len(who), at=at),
         evidence=tuple(facts),
         culprits=tuple(_culprits(view, holders)),
         victims=tuple(view.victim_of(agent) for agent in waiting),
         pid=process.pid,
+    )
+
+
+def _are_read(process: Process, resource: Resource) -> bool:
+    """Return whether the holders of a pool are known for certain: nobody else has a way to it, or two searches agree.
+
+    They agree if each holder is in a `with` body of the pool, and has to put back what it took out of the queue, or
+    acquired of the semaphore, on which those who wait for the pool sleep.
+    """
+    if resource.closed:
+        return True
+    slept_on = {t.wait.resource for t in process.threads if t.wait is not None and t.wait.gate == resource.id}
+    inner = [r for r in process.resources if r.id in slept_on]
+    held = {w.tid for w in resource.wakers if w.role == "holder" and w.basis == "with-slot"}
+    found = {w.tid for w in resource.wakers if w.role == "holder"}
+    return (
+        bool(inner)
+        and found == held
+        and all(r.kind in _PARTS_IN and held == {w.tid for w in r.wakers if w.role == "holder"} for r in inner)
     )
 
 

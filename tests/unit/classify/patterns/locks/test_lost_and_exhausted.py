@@ -355,6 +355,19 @@ def test_a_gate_of_which_not_all_holders_are_known() -> None:
     assert found(whole(IN_LINE, INNER, gate(limit=None, closed=None)))["pool-exhausted"] == "likely"
 
 
+@pytest.mark.parametrize(
+    ("inner_holders", "basis", "expected"),
+    [((2, 3), "with-slot", "proven"), ((2,), "with-slot", "likely"), ((2, 3), "memory", "likely")],
+)
+def test_holders_of_whom_two_searches_tell(inner_holders: Tuple[int, ...], basis: WakerBasis, expected: str) -> None:
+    """Each is in a `with` body of the pool, and has to put back an item of its queue: nobody else can go on."""
+    held = tuple(Waker("holder", "inferred", tid=tid) for tid in inner_holders)
+    items = Resource("condition-1", "queue", "Queue Pool.free (empty)", waiters=(2, 3, 4), wakers=held)
+    with_bodies = tuple(replace(waker, basis=basis) for waker in gate().wakers)
+    pool_of_them = gate(limit=None, closed=None, wakers=with_bodies)
+    assert found(whole(IN_LINE[1:], items, pool_of_them))["pool-exhausted"] == expected
+
+
 def test_time_limits_of_waits_for_a_gate_end_nothing() -> None:
     """All holders wait for more: each would get an error, none a part."""
     limited = [runs(1), *(behind(waits(tid, "condition-1", 50, endless=False)) for tid in (2, 3, 4))]
