@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, Dict, Optional, Tuple
 
 import pytest
@@ -14,6 +15,7 @@ class Made(Parts):
     """Objects that are Python values: a dict has attributes, a list items."""
 
     def __init__(self) -> None:
+        self.layout = SimpleNamespace(version=(3, 12))
         self.values: Dict[int, Any] = {}
         super().__init__(self)  # type: ignore[arg-type]
 
