@@ -205,8 +205,7 @@ class LockBook:
         """Return an awaited semaphore without a permit, with the places where permits are taken and released."""
         if made.kind != "semaphore" or made.value != 0 or not made.waiters:
             return made
-        users = self._primitives.users(made.id)
-        name = self._primitives.name(self._primitives.addresses()[made.id], users)
+        name, users = self._primitives.named(made.id)
         if not name:
             return made
         taken, released = self._orphans.taken_at(name, users), self._orphans.released_at(name, users)

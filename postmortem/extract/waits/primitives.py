@@ -117,9 +117,10 @@ class Primitives:
         draft = self._drafts.get(address)
         return draft.ident if draft is not None else None
 
-    def users(self, ident: str) -> Sequence[Frame]:
-        """Return the frames that use an object, by its resource id."""
-        return next((draft.users for draft in self._drafts.values() if draft.ident == ident), ())
+    def named(self, ident: str) -> Tuple[Optional[str], Sequence[Frame]]:
+        """Return the program's name for an awaited object, by its resource id, and the frames that use it."""
+        draft = next(draft for draft in self._drafts.values() if draft.ident == ident)
+        return self.name(draft.address, draft.users), draft.users
 
     def addresses(self) -> Dict[str, int]:
         """Return addresses of objects by resource id."""

@@ -62,7 +62,7 @@ _PARTS_IN: FrozenSet[ResourceKind] = frozenset(("queue", "semaphore"))
 #: Waits for something outside of the process.
 _OUTSIDE: FrozenSet[WaitKind] = frozenset(("socket", "pipe"))
 #: Seconds: whoever gives up later than that rather keeps what it has.
-_LONG_S = 30.0
+_LONG_S = 60.0
 #: Waits in which a holder neither works nor waits for something outside of the process.
 _RESTS: FrozenSet[WaitKind] = frozenset(
     ("sleep", "condition", "event", "semaphore", "lock", "rlock", "futex", "signal")
@@ -243,12 +243,12 @@ def _rests(view: View, agent: Agent) -> bool:
 
 
 def _stays(view: View, agent: Agent) -> bool:
-    """Return whether an agent is seen to rest without an end: no time limit, or one that is far away."""
+    """Return whether an agent is seen to rest without an end: no time limit, or one of a minute or more."""
     thread, task = view.graph.places.thread(agent), view.graph.places.task(agent)
     wait = thread.wait if thread is not None else task.wait if task is not None else None
     if wait is None or not view.window or not _rests(view, agent):
         return False
-    return wait.endless is True or (wait.remaining_s or 0.0) >= _LONG_S
+    return wait.endless is True or max(wait.remaining_s or 0.0, wait.timeout_s or 0.0) >= _LONG_S
 
 
 def _unheld(view: View, process: Process, resource: Resource) -> Iterator[Match]:
