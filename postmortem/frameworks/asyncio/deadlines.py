@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Dict, Iterable, Iterator, Optional
 
 from ...cpython.frames.functions import Functions
-from ...cpython.objects.attributes import Slots, attributes
+from ...cpython.objects.attributes import attribute
 from ...cpython.objects.builtins import NotThat, Objects
 from ...memory import Fault
 from .eventloops import Handle
@@ -38,7 +38,6 @@ class Deadlines:
         self._functions = functions
         self._futures = futures
         self._primitives = primitives
-        self._slots = Slots(objects)
 
     def ended(self, timers: Iterable[Handle]) -> Dict[int, Optional[float]]:
         """Map the futures, tasks and primitives that the timers end to when the first one is due.
@@ -68,14 +67,8 @@ class Deadlines:
         if self._futures.kind(address) is not None or self._primitives.at(address) is not None:
             yield address
         elif name.split(".")[-1] in _GUARDS:
-            for attribute in _GUARDED:
-                yield from self._guarded(self._value(address, attribute))
-
-    def _value(self, address: int, name: str) -> Optional[int]:
-        try:
-            return attributes(self._objects, address).get(name) or self._slots.get(address, name)
-        except (Fault, NotThat):
-            return self._slots.get(address, name)
+            for held in _GUARDED:
+                yield from self._guarded(attribute(self._objects, address, held))
 
     def _guarded(self, value: Optional[int]) -> Iterator[int]:
         """Yield the tasks in an attribute of a timeout object: one task, or a collection."""
