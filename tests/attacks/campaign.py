@@ -209,12 +209,20 @@ def directories(count: int, folder: Path) -> List[str]:
                 wrong += [f"{number}: {each}" for each in _leaked(done, theirs, victim)]
                 if {path: path.stat().st_mtime_ns for path in before} != before:
                     wrong.append(f"{number}: something was made beside the directory")
-                for left in theirs.glob("postmortem-*"):
-                    (left.unlink if left.is_symlink() else lambda left=left: shutil.rmtree(left, ignore_errors=True))()
+                _clear(theirs, hostile.pid)
                 _say(number, count, wrong)
         finally:
             hostile.kill()
     return wrong
+
+
+def _clear(theirs: Path, hostile: int) -> None:
+    """Remove what the capture has left. The hostile process stands still meanwhile: it renames what is being removed."""
+    os.kill(hostile, signal.SIGSTOP)
+    os.waitpid(hostile, os.WUNTRACED)
+    for left in theirs.glob("postmortem-*"):
+        (left.unlink if left.is_symlink() else lambda left=left: shutil.rmtree(left, ignore_errors=True))()
+    os.kill(hostile, signal.SIGCONT)
 
 
 def _leaked(done: subprocess.CompletedProcess[bytes], theirs: Path, victim: Path) -> Iterator[str]:
