@@ -11,8 +11,8 @@ import math
 import time
 from typing import Optional
 
-#: How many times its seconds a limit may take on the clock.
-PATIENCE = 5.0
+#: How many times its seconds a limit may take on the clock; quiet work (``quiet``) has a tenth of a busy CPU.
+PATIENCE = 10.0
 
 
 class TimeLimit:

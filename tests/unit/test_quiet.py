@@ -55,12 +55,20 @@ def test_without_counters_no_cpu_is_chosen_and_none_is_called_free() -> None:
     assert quiet.choose({8}, {0: 1}, {0: 100}, 1.0) == quiet.Choice(None, False)
 
 
+@pytest.mark.parametrize(("busy", "nice"), [(0.0, 10), (1.0, 10), (2.5, 5), (5.0, 2), (20.0, 0)])
+def test_a_tenth_of_a_cpu_is_kept_against_any_number_of_busy_threads(busy: float, nice: int) -> None:
+    """Each level is a fifth less, so that many busy threads leave less to be given away."""
+    assert quiet.niceness(busy) == nice
+    weight = 1.25 ** -nice
+    assert nice == 0 or 0.09 <= weight / (weight + max(busy, 1.0)) <= 0.125
+
+
 @pytest.mark.live
 @pytest.mark.parametrize("idle_share", [0, 1])
 def test_a_quiet_process_and_its_children_give_way(idle_share: float) -> None:
     """One CPU; idle priority where it is free, else a batch job with nice 10."""
     measured = (
-        "looks = iter([0, {ticks}])\nquiet._idle_ticks = lambda: dict.fromkeys(range(os.cpu_count()), next(looks))"
+        "quiet._running = int\nlooks = iter([0, {ticks}])\nquiet._idle_ticks = lambda: dict.fromkeys(range(os.cpu_count()), next(looks))"
     )
     own, child = _run(measured.format(ticks=idle_share * 1000))
     policy, nice, cpus = own
@@ -82,7 +90,7 @@ def test_what_is_refused_is_done_without() -> None:
 AUTOGROUP = """
 import os, subprocess, sys
 from postmortem import quiet
-quiet._idle_ticks = dict
+quiet._idle_ticks, quiet._running = dict, int
 {be_quiet}
 child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True)
 quiet.pass_on(child.pid)
