@@ -68,7 +68,8 @@ def test_a_tenth_of_a_cpu_is_kept_against_any_number_of_busy_threads(busy: float
 def test_a_quiet_process_and_its_children_give_way(idle_share: float) -> None:
     """One CPU; idle priority where it is free, else a batch job with nice 10."""
     measured = (
-        "quiet._running = int\nlooks = iter([0, {ticks}])\nquiet._idle_ticks = lambda: dict.fromkeys(range(os.cpu_count()), next(looks))"
+        "quiet._running = int\n"
+        "looks = iter([0, {ticks}])\nquiet._idle_ticks = lambda: dict.fromkeys(range(os.cpu_count()), next(looks))"
     )
     own, child = _run(measured.format(ticks=idle_share * 1000))
     policy, nice, cpus = own
