@@ -59,7 +59,7 @@ def test_without_counters_no_cpu_is_chosen_and_none_is_called_free() -> None:
 def test_a_tenth_of_a_cpu_is_kept_against_any_number_of_busy_threads(busy: float, nice: int) -> None:
     """Each level is a fifth less, so that many busy threads leave less to be given away."""
     assert quiet.niceness(busy) == nice
-    weight = 1.25 ** -nice
+    weight = 1.25**-nice
     assert nice == 0 or 0.09 <= weight / (weight + max(busy, 1.0)) <= 0.125
 
 
