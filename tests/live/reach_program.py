@@ -3,11 +3,14 @@
 ``shut``: nobody can reach it but its waiters. ``open``: somebody can, or nobody knows.
 """
 
+import _thread
 import asyncio
 import atexit
+import contextvars
 import ctypes
 import functools
 import gc
+import os
 import queue
 import signal
 import socket
@@ -64,6 +67,23 @@ def shut_simple():
     shut.get()
 
 
+OWN = threading.local()
+VARIABLE = contextvars.ContextVar("VARIABLE")
+
+
+def of_local():
+    OWN.kept = own = queue.Queue()
+    started.append(1)
+    own.get()
+
+
+def of_context():
+    own = queue.Queue()
+    VARIABLE.set(own)
+    started.append(1)
+    own.get()
+
+
 def shared(common):
     started.append(1)
     common.get()
@@ -73,6 +93,50 @@ def sharer(common):
     threading.Thread(target=shared, args=(common,), name="shared", daemon=True).start()
     started.append(1)
     time.sleep(1000)
+
+
+def open_start():
+    given = queue.Queue()
+    _thread.start_new_thread(dozer, (given,))
+    started.append(1)
+    given.get()
+
+
+def dozer(given):
+    del given  # it has it no more, but what it was started with has
+    time.sleep(1000)
+
+
+def open_fork():
+    forked = queue.Queue()
+    os.register_at_fork(after_in_child=functools.partial(forked.put, 1))
+    started.append(1)
+    forked.get()
+
+
+def open_queued():
+    put = queue.Queue()
+    REGISTRY["simple"] = jobs = queue.SimpleQueue()
+    for item in (1, put, 2):
+        jobs.put(item)
+    jobs.get()
+    del item, jobs
+    started.append(1)
+    put.get()
+
+
+def open_entry():
+    cached = queue.Queue()
+    found = [cached]
+
+    @functools.lru_cache(maxsize=8)
+    def cache(number):
+        return found.pop() if not number else None
+
+    cache(0), cache(1), cache(2)
+    REGISTRY["bounded"] = cache
+    started.append(1)
+    cached.get()
 
 
 def open_global():
@@ -237,6 +301,12 @@ async def main():
         open_foreign,
         open_atexit,
         open_cached,
+        of_local,
+        of_context,
+        open_start,
+        open_fork,
+        open_queued,
+        open_entry,
     )
     for target in targets:
         threading.Thread(target=target, name=target.__name__, daemon=True).start()

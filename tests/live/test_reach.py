@@ -39,9 +39,15 @@ def test_what_only_its_waiters_reach_is_closed_and_nothing_else(
     shut = {name: (r.closed, r.wakers) for name, r in found.items() if name.startswith("shut_")}
     assert shut == dict.fromkeys(shut, (True, ())) and len(shut) == 7
     assert all(found[name].because for name in shut)
-    others = ("open_other", "open_reader", "open_timer")  # closed, but for somebody who is named
+    others = (
+        "open_other",
+        "open_reader",
+        "open_timer",
+        "open_atexit",
+        "open_start",
+    )  # closed, but for somebody who is named
     opened = {name: r for name, r in found.items() if name.startswith("open_") and name not in others}
-    assert {name: r.closed for name, r in opened.items()} == dict.fromkeys(opened) and len(opened) == 10
+    assert {name: r.closed for name, r in opened.items()} == dict.fromkeys(opened) and len(opened) == 12
     named = {name: " ".join(w.name or "" for w in r.wakers) for name, r in found.items()}
     assert "global REGISTRY of __main__" in named["open_global"] and "Selector" in named["open_reader"]
     assert "global REGISTRY of __main__" in named["open_generator"] and "weak" in named["open_callback"]
@@ -50,5 +56,16 @@ def test_what_only_its_waiters_reach_is_closed_and_nothing_else(
     # what a selector or a timer leads to is done by the thread whose loop it is
     for name in ("open_reader", "open_timer"):
         assert not found[name].closed or {w.tid for w in found[name].wakers} == {process.pid}
+    # what the main thread calls when its code has ended, and what a thread was started with
+    assert found["open_atexit"].closed and [(w.tid, w.grade) for w in found["open_atexit"].wakers] == [
+        (process.pid, None)
+    ]
+    dozer = next(t.tid for t in process.threads if any(f.function == "dozer" for f in t.python))
+    assert found["open_start"].closed and [w.tid for w in found["open_start"].wakers] == [dozer]
+    assert named["open_fork"].startswith("the hooks of the interpreter")
+    # a thread's own variables: others may get at the table of all of them, or at the Thread (3.14), but do not
+    assert {waker.grade for name in ("of_local", "of_context") for waker in found[name].wakers} <= {"refers"}
+    assert not any(reason(gap).startswith("the Context") or reason(gap).startswith("the dict") for gap in gaps)
+    assert "global REGISTRY" in named["open_queued"] and "global REGISTRY" in named["open_entry"]
     holder = next(task.id for task in process.tasks if task.stack and task.stack[-1].function == "holder")
     assert found["open_other"].closed and [w.task for w in found["open_other"].wakers] == [holder]

@@ -28,7 +28,7 @@ _MOST_PAGES = 1024
 _META_MEM = 16
 #: Offsets of the data in a block. Debug builds prefix the size and a word of FORBIDDENBYTE with the domain, twice if
 #: PyMem_Malloc passes a large request on to PyMem_RawMalloc (Objects/obmalloc.c, _PyMem_DebugRawAlloc).
-_FRAMES = (0, 16, 32)
+DEBUG_PREFIXES = (0, 16, 32)
 
 
 class Block(NamedTuple):
@@ -58,7 +58,7 @@ class Allocations:
         if block is not None and block.sure:
             return found
         large = _large_on_musl(self._memory, place) if self._on_musl else self._large(place)
-        return [*found, *(chunk + frame for chunk in large for frame in _FRAMES)]
+        return [*found, *(chunk + frame for chunk in large for frame in DEBUG_PREFIXES)]
 
     def block(self, place: int) -> Optional[Block]:
         """Return the pool's block around a place; None if there is no pool."""

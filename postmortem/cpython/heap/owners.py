@@ -3,8 +3,8 @@
 - The collector's rings prove that an object is alive: the neighbours of its head point back to it and are heads of
   objects. An object is found by walking back from a place to the nearest header with a type and such a head; freed
   memory has none.
-- Words count as references only in types known to count all of them: ``_KINDS``, and classes written in Python, whose
-  slots and dicts do (Objects/typeobject.c: their tp_dealloc is subtype_dealloc). For other types the answer is unknown.
+- What of its words are counted depends on the type: in those of C code all that are an object's address, but for a few
+  (``_KINDS``); in classes written in Python slots and dicts besides (Objects/typeobject.c: tp_dealloc is subtype_dealloc).
 
 Limit: free-threaded builds have no rings, so nothing is found.
 
@@ -22,7 +22,7 @@ from ..objects.builtins import NotThat, TypeInfo
 from ..objects.links import linked
 from ..runtime import layouts as L
 from ..state.interpreter import Python
-from .allocations import Allocations
+from .allocations import DEBUG_PREFIXES, Allocations
 from .gclists import ring_heads
 from .slots import CALLBACK, FIELD, ITEM, OWN, SLOT, STACK, Slot
 
@@ -45,36 +45,23 @@ MAX_WEAK = 1_000
 
 #: Layout of an object's references: the part of its body, or the frame in it.
 HolderKind = Literal["all", "head", "tuple", "set", "generator", "frame", "weak", "type"]
-#: tp_name → layout of its references. "all": each word of the body that is an object's address is counted; the structs
-#: are those of the same names in Objects/ and Modules/ (3.8-3.15). A ContextVar is not included: it caches its last
-#: value without counting it (Python/context.c, var_cached).
+#: tp_name → layout of its references, of the types whose bodies hold more, or less, than references. In all others
+#: ("all") each word of the body that is an object's address is counted: types of C code visit for the collector what they
+#: own, and keep little else. The structs are those of the same names in Objects/ and Modules/ (3.8-3.15).
 _KINDS: Dict[str, HolderKind] = {
-    "object": "all", "tuple": "tuple", "list": "head", "dict": "head", "set": "set", "frozenset": "set",
+    "tuple": "tuple", "list": "head", "dict": "head", "set": "set", "frozenset": "set",
     "collections.deque": "head", "generator": "generator", "coroutine": "generator", "async_generator": "generator",
     "frame": "frame", "weakref": "weak", "weakref.ReferenceType": "weak", "weakproxy": "weak",
     "weakref.ProxyType": "weak", "weakcallableproxy": "weak", "weakref.CallableProxyType": "weak",
-    **dict.fromkeys(
-        (
-            "cell", "function", "method", "builtin_function_or_method", "builtin_method", "method-wrapper", "coroutine_wrapper",
-            "async_generator_asend", "async_generator_athrow", "async_generator_wrapped_value",
-            "_asyncio.Future", "_asyncio.Task", "_asyncio.FutureIter", "FutureIter", "TaskStepMethWrapper",
-            "_asyncio.TaskStepMethWrapper", "TaskWakeupMethWrapper", "_asyncio.TaskWakeupMethWrapper",
-            "functools.partial", "traceback", "property", "classmethod", "staticmethod", "super", "mappingproxy",
-            "list_iterator", "list_reverseiterator", "tuple_iterator", "dict_keyiterator", "dict_valueiterator",
-            "dict_itemiterator", "dict_keys", "dict_values", "dict_items", "enumerate", "zip", "map", "filter",
-            "callable_iterator", "Context", "_contextvars.Context", "Token",
-            "_contextvars.Token", "hamt", "hamt_bitmap_node", "hamt_array_node", "hamt_collision_node",
-            "types.SimpleNamespace", "_queue.SimpleQueue", "collections.defaultdict", "module", "typing.Generic",
-            # compiled by Cython, which counts every reference in an object (gevent 20.12-26.9, the .pxd of each)
-            "gevent._gevent_c_semaphore.Semaphore", "gevent._gevent_c_semaphore.BoundedSemaphore",
-            "gevent._gevent_cevent.Event", "gevent._gevent_cevent.AsyncResult", "gevent._gevent_cqueue.SimpleQueue",
-            "gevent._gevent_cqueue.Queue", "gevent._gevent_cqueue.ItemWaiter", "gevent._gevent_c_waiter.Waiter",
-            "gevent._gevent_cgreenlet.Greenlet", "gevent.libev.corecext.callback", "gevent.libev.corecext.io",
-            "gevent.libev.corecext.timer",
-        ),
-        "all",
-    ),
 }  # fmt: skip
+#: A ContextVar caches its last value without counting it (Python/context.c, var_cached).
+_UNKNOWN = ("ContextVar", "_contextvars.ContextVar")
+#: An entry of a cache with a bound, which the collector does not track, and the cache, which is in the ring of its entries
+#: (Modules/_functoolsmodule.c, lru_list_elem: prev, next, hash, key, result).
+_ENTRIES = ("functools._lru_list_elem", "_functools._lru_list_elem")
+_CACHES = ("functools._lru_cache_wrapper", "_functools._lru_cache_wrapper")
+_ENTRY_NEXT, _ENTRY_REFERENCES = 24, (40, 48)
+_MOST_ENTRIES = 4_096
 
 
 class Holder(NamedTuple):
@@ -190,6 +177,24 @@ class ReferenceHolders:
         except Fault:
             return None
 
+    def cache_of(self, place: int) -> Optional[Holder]:
+        """Return the functools.lru_cache that has the key or result at a place in one of its entries; None if there is none."""
+        block = self.allocations.block(place)
+        if block is None or not block.sure:
+            return None
+        memory = self._objects.memory
+        for start in (block.start + prefix for prefix in DEBUG_PREFIXES):
+            if place - start not in _ENTRY_REFERENCES:
+                continue
+            try:
+                if self._objects.type_at(memory.u64(start + self._layout.ob_type)).name in _ENTRIES:
+                    ring = linked(start, lambda entry: memory.u64(entry + _ENTRY_NEXT), _MOST_ENTRIES)
+                    cache = next((entry for entry in ring if self._objects.type_name(entry) in _CACHES), None)
+                    return self.at(cache) if cache is not None else None
+            except (Fault, NotThat):
+                continue
+        return None
+
     def is_live(self, address: int) -> bool:
         """Return whether the collector tracks an object here.
 
@@ -267,10 +272,8 @@ class ReferenceHolders:
                 return "type", info.basicsize
             if info.name in _KINDS and not self._is_python_class(info):
                 return _KINDS[info.name], info.basicsize
-            if info.flags & L.FLAG_EXCEPTION and not info.flags & _FLAG_HEAPTYPE:
-                return "all", info.basicsize
             if not self._is_python_class(info) or not info.base:
-                return None, info.basicsize
+                return None if info.name in _UNKNOWN else "all", info.basicsize
             info = self._objects.type_at(info.base)
         return None, info.basicsize
 

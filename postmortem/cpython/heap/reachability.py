@@ -27,6 +27,7 @@ from ..objects.wordsearch import OutOfTime
 from ..state.interpreter import Python, ThreadState
 from .owners import Holder
 from .referrers import Reference, References, Referrers
+from .registries import Registry, RegistryKind
 from .slots import CALLBACK, WEAK, Slot
 
 MAX_OBJECTS, MAX_LEVELS = 300, 12
@@ -47,6 +48,11 @@ _QUEUES = {"_ready": "the ready queue", "_scheduled": "the timers", "_selector":
 #: Containers and callables: what refers to an object in one of these knows it by the name that it has for these.
 _UNNAMED = ("item", "key", "value", "field", "stack", "weak")
 _CALLABLES = ("method", "functools.partial", "function", "builtin_function_or_method", "builtin_method")
+#: What C code keeps references in, outside of objects.
+_REGISTRIES: Mapping[RegistryKind, str] = {
+    "thread": "the state of a thread", "start": "the start of a thread", "exit": "the callbacks of atexit",
+    "signal": "the handlers of signals", "interpreter": "the hooks of the interpreter", "static": "a variable of C code",
+}  # fmt: skip
 #: Classes whose instances run code by themselves and are not read as tasks.
 _ACTORS = ("_asyncio.Task", "Task", "greenlet.greenlet")
 
@@ -136,6 +142,7 @@ class Reach:
     - ``callers``: the same for callables that are bound to it, or have it in their closure or arguments, behind the name
       of the method that they are, empty for other code.
     - ``holders``: objects that have it as an attribute.
+    - ``at_exit``: threads that have a path when their code has ended, which their frames do not show.
     """
 
     actors: List[Actor] = field(default_factory=list)
@@ -145,6 +152,7 @@ class Reach:
     names: Set[Tuple[object, ...]] = field(default_factory=set)
     callers: Set[Tuple[object, ...]] = field(default_factory=set)
     holders: Set[int] = field(default_factory=set)
+    at_exit: Set[int] = field(default_factory=set)
 
     @property
     def complete(self) -> bool:
@@ -269,10 +277,8 @@ class Walk:
 
         Returns a description; None for references that do not count.
         """
-        if reference.thread is not None:
-            return self._on_stack(address, reference) if reference.counted else None
-        if reference.task is not None:
-            return self._in_greenlet(address, reference, reference.task) if reference.counted else None
+        if reference.thread is not None or reference.task is not None or reference.registry is not None:
+            return self._outside_of_objects(address, reference) if reference.counted else None
         holder = reference.holder
         if holder is None or (reference.counted is False and reference.how != WEAK):
             return None
@@ -290,6 +296,15 @@ class Walk:
             self._meet(Actor(self._at(address, reference.how), thread))
             return f"the start of {_thread(thread)}"
         return self._by_object(address, reference, holder)
+
+    def _outside_of_objects(self, address: int, reference: Reference) -> str:
+        """Follow a reference from a frame on a stack, a frame of a greenlet, or what C code keeps."""
+        if reference.thread is not None:
+            return self._on_stack(address, reference)
+        if reference.task is not None:
+            return self._in_greenlet(address, reference, reference.task)
+        assert reference.registry is not None
+        return self._in_registry(address, reference.registry)
 
     def _on_stack(self, address: int, reference: Reference) -> str:
         """Follow a reference from a frame on a thread's stack."""
@@ -312,6 +327,20 @@ class Walk:
         if greenlet not in self._around.tasks:
             self._meet(Actor(self._at(address, f"{reference.how} of {function}"), None, greenlet, reference.frame))
         return name
+
+    def _in_registry(self, address: int, registry: Registry) -> str:
+        """Follow a reference that C code keeps: it is a thread's own, or that of what the main thread calls at its end."""
+        kind, at_exit = registry.kind, registry.kind == "exit"
+        thread = self._referrers.registries.main if at_exit else registry.thread
+        if thread is None:
+            self._meet(Actor(self._at(address, _REGISTRIES[kind])))
+            return _REGISTRIES[kind]
+        if thread.address in self._around.threads:
+            return f"{_REGISTRIES[kind]}, which the waiting thread alone uses"
+        if at_exit:
+            self.reach.at_exit.add(thread.address)
+        self._meet(Actor(self._at(address, _REGISTRIES[kind]), thread))
+        return f"{_REGISTRIES[kind]} ({_thread(thread)})"
 
     def _by_task(self, address: int, reference: Reference, holder: Holder) -> str:
         """Follow a reference from a pending task: one that awaits the object cannot act, any other can."""

@@ -24,7 +24,8 @@ from ..objects.wordsearch import WordSearch
 from ..state.interpreter import Python, ThreadState
 from .likely import Likely
 from .owners import Holder, ReferenceHolders, slot_of
-from .slots import DICT, WEAK, Slot
+from .registries import VAGUE, Registries, Registry
+from .slots import DICT, FIELD, WEAK, Slot
 from .tables import Tables
 
 _IMMORTAL = 1 << 30
@@ -45,6 +46,7 @@ class Reference(NamedTuple):
     thread: Optional[ThreadState] = None  # the place is in a frame on its stack
     frame: Optional[Frame] = None
     task: Optional[int] = None  # the place is in a frame of this suspended greenlet
+    registry: Optional[Registry] = None  # the place is outside of all objects
 
 
 @dataclass
@@ -87,6 +89,7 @@ class Referrers:
         self._search = search
         self.holders = ReferenceHolders(python)
         self._tables = Tables(python, self.holders, search)
+        self.registries = Registries(python, self.holders.allocations)
         self._files = python.memory.files
         self._file_starts = [file.start for file in self._files]
         threads = [thread for interpreter in python.interpreters for thread in interpreter.threads]
@@ -150,7 +153,23 @@ class Referrers:
                 entry = owners[place]
                 references.found.append(Reference(place, True, entry.how, entry.holder))
                 references.stray.remove(place)
+        for address, references in found.items():
+            if references.count is not None and references.counted < references.count:
+                self._add_registered(address, references)
         return found
+
+    def _add_registered(self, address: int, references: References) -> None:
+        """Add the references that C code keeps outside of objects.
+
+        Lists of freed objects, which interpreters and libraries keep for reuse, have stale ones: of variables and of the
+        interpreter's state only as many count as are missing.
+        """
+        kept = [(place, self.registries.at(place, address)) for place in references.stray]
+        for place, registry in sorted(kept, key=lambda each: each[1] is not None and each[1].kind in VAGUE):
+            missing = references.count is not None and references.counted < references.count
+            if registry is not None and (missing or registry.kind not in VAGUE):
+                references.found.append(Reference(place, True, FIELD, registry=registry))
+                references.stray.remove(place)
 
     def _is_static(self, place: int) -> bool:
         """Return whether a place is in the data of a program or library, where no table can be."""
@@ -199,7 +218,8 @@ class Referrers:
                 return Reference(place, True, DICT, owner)
         holder = self.holders.around(place)
         if holder is None:
-            return None
+            cache = self.holders.cache_of(place)
+            return Reference(place, True, FIELD, cache) if cache is not None else None
         try:
             counted, how = self.holders.counts(holder, place)
         except (Fault, NotThat):

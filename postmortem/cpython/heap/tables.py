@@ -3,8 +3,8 @@
 A place belongs to a table if the right field of a live object points to the table's beginning, and the object has the
 place among its entries in use.
 
-Sources: Objects/listobject.c, dictobject.c, setobject.c, Modules/_collectionsmodule.c of 3.8-3.15; PyDictValues of 3.11
-and 3.12 as in ``attributes``.
+Sources: Objects/listobject.c, dictobject.c, setobject.c, Modules/_collectionsmodule.c, _queuemodule.c of 3.8-3.15; PyDictValues
+of 3.11 and 3.12 as in ``attributes``.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from .slots import ITEM, KEY, Slot
 #: dequeobject: leftblock, rightblock, leftindex, rightindex after ob_size; a block is a link, 64 items, a link.
 _LEFT, _RIGHT = 8, 16
 _BLOCK_ITEMS = 64
+#: simplequeueobject since 3.13: get_idx, items, items_cap, num_items (Modules/_queuemodule.c, as in ``sync.primitives``).
+_RING_ITEMS = 40
 
 
 class Entry(NamedTuple):
@@ -55,6 +57,7 @@ class Tables:
             (layout.set_table, self._in_set),
             (layout.ob_size + _LEFT, self._in_deque),
             (layout.ob_size + _RIGHT, self._in_deque),
+            (_RING_ITEMS, self._in_ring),
         ):
             self._readers[offset] = (*self._readers.get(offset, ()), reader)
 
@@ -171,6 +174,16 @@ class Tables:
         if rest or not count or not 0 <= index < _BLOCK_ITEMS:
             return None
         return ITEM if (block != left or index >= first) and (block != right or index <= last) else None
+
+    def _in_ring(self, holder: Holder, ring: int, place: int) -> Optional[Slot]:
+        """Return the slot of a place in the ring of a SimpleQueue: one of the items that it still has."""
+        if self._layout.version < (3, 13) or not self._objects.is_instance(holder.address, "_queue.SimpleQueue"):
+            return None
+        first, items, places, count = self._objects.memory.words(holder.address + _RING_ITEMS - 8, 4)
+        index, rest = divmod(place - ring, 8)
+        if rest or items != ring or not 0 <= index < places:
+            return None
+        return ITEM if (index - first) % places < count else None
 
     def _named(self, key: int) -> Slot:
         return Slot("value", self._objects.optional_text(key))

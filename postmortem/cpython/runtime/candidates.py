@@ -18,6 +18,7 @@ from itertools import islice
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ...memory import Elf, Fault, Image
+from ...memory.elf import PF_W, PT_LOAD
 from .debugoffsets import DEBUG_COOKIE
 
 #: The interpreter's file itself, not what lies in a directory of that name.
@@ -138,6 +139,32 @@ def data_areas(image: Image) -> List[Area]:
         if owner is not None:
             found.append(Area(start, end, owner))
     return sorted(found, key=lambda area: (not _PYTHON_FILE.search(area.path), area.start))
+
+
+def data_segments(image: Image) -> List[Tuple[int, int]]:
+    """Return where the data and bss of mapped files begin and end, from their program headers; ordered.
+
+    Of a file that is unavailable only what is mapped from it is known: its bss is missing.
+    """
+    bases, found = _bases(image), []
+    for path, base in bases.items():
+        elf = image.elf(path)
+        if elf is not None:
+            bias = base - elf.first_vaddr
+            found += [
+                (segment.vaddr + bias, segment.vaddr + bias + segment.memsz)
+                for segment in elf.segments
+                if segment.type == PT_LOAD and segment.flags & PF_W
+            ]
+        else:
+            mapped = [(file.start, file.end) for file in image.files if file.path == path]
+            found += [
+                (max(start, a), min(end, b))
+                for start, end in mapped
+                for a, b in image.writable
+                if a < end and start < b
+            ]
+    return sorted(found)
 
 
 def _may_be_python(elf: Optional[Elf]) -> bool:

@@ -57,7 +57,7 @@ _UNGRADED = ("trio/_channel.py", "trio/_core/_unbounded_queue.py", "anyio/stream
 #: Frames of a waiter among which the queue's method is.
 _MOST_FRAMES = 4
 #: Beginnings of paths that a module's or class's code can follow; others run code by themselves.
-_PASSIVE = ("global ", "module ", "the class ")
+_PASSIVE = ("global ", "module ", "the class ", "the handlers of signals")
 _MOST_AGENTS = 300
 #: Files of primitives whose methods release only what they have acquired, or what their caller has.
 _OWN = ("/threading.py", "/asyncio/locks.py", "/queue.py", "/asyncio/queues.py", "/logging/__init__.py")
@@ -115,6 +115,7 @@ class Grading:
             elif not judged.complete and agent not in mine:
                 unknown = True
         unknown = unknown or len(candidates) > _MOST_AGENTS or not operations
+        later = {self._context.threads.tid_of_state(address) for address in reach.at_exit} - {None}
         done = []
         for waker in wakers:
             agent = Agent(waker.tid, waker.task)
@@ -123,6 +124,8 @@ class Grading:
                 done.append(changed(waker, grade="refers" if passive and not unknown else None))
             elif agent in named:
                 done.append(changed(waker, grade="names", site=_site(named[agent])))
+            elif agent.tid in later:
+                done.append(changed(waker, grade=None))
             else:
                 complete = bool(operations) and self._judged[agent].complete if agent in self._judged else False
                 done.append(changed(waker, grade="refers" if complete else None))

@@ -9,6 +9,7 @@ from typing import Any, Optional
 import pytest
 
 from postmortem.cpython.frames.callheights import least_height
+from postmortem.cpython.heap import owners
 from postmortem.cpython.runtime.releases import LAYOUTS
 
 from ....support.trackedobjects import FIRST, HEAD, HEAP, OPAQUE, SECOND, TUPLE, Target
@@ -39,13 +40,21 @@ def test_other_lists_are_no_rings_of_objects() -> None:
     assert target.counted(lot + 16 + 24) is None
 
 
-def test_an_unknown_class_counts_nothing() -> None:
-    """How an extension holds what it refers to is its own business."""
+def test_what_an_extension_keeps_in_an_object_is_counted() -> None:
+    """A type that the collector tracks owns what it refers to."""
     target = Target(OPAQUE)
     holders = target.holders()
     holder = holders.around(SECOND + 24)
-    assert holder is not None and holder.kind is None
-    assert holders.counts(holder, SECOND + 24)[0] is None
+    assert holder is not None and holder.kind == "all"
+    assert holders.counts(holder, SECOND + 24)[0] is True
+
+
+def test_what_a_variable_caches_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ContextVar keeps its last value without counting it: nothing is known of its words."""
+    monkeypatch.setattr(owners, "_UNKNOWN", ("lib.Opaque",))
+    holders = Target(OPAQUE).holders()
+    holder = holders.around(SECOND + 24)
+    assert holder is not None and holders.counts(holder, SECOND + 24)[0] is None
 
 
 class Calling:

@@ -1,0 +1,243 @@
+"""References that C code of the interpreter, or of a library, keeps outside of all objects.
+
+- A thread state: its variables by thread, its context, its exceptions. Only that thread uses them.
+- The start of a thread: what it was told to call, with what (struct bootstate of Modules/_threadmodule.c: ``interp, func,
+  args, kwargs, tstate``; in later releases of 3.11 and since 3.12 ``tstate, func, args, kwargs``). It lasts until the
+  thread ends.
+- The callbacks of ``atexit``, which the main thread calls when its code has ended. Up to 3.13 blocks of ``func, args,
+  kwargs``, listed in an array that the module's state (up to 3.9, Modules/atexitmodule.c) or the interpreter's has
+  (``atexit_state`` of Include/internal/pycore_interp.h and pycore_atexit.h); since 3.14 a list of tuples.
+- The interpreter's state: hooks of the collector, of fork, of codecs.
+- A variable of C code, in the data of a program or library. Handlers of signals are among them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from bisect import bisect_right
+from functools import cached_property
+from typing import FrozenSet, Iterator, List, Literal, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ...memory import Fault
+from ..objects.builtins import NotThat
+from ..runtime.candidates import data_segments
+from ..state.interpreter import InterpreterState, Python, ThreadState
+from ..state.signals import handlers
+from .allocations import DEBUG_PREFIXES, Allocations
+
+RegistryKind = Literal["thread", "start", "exit", "signal", "interpreter", "static"]
+#: Kinds of places that may hold what is no reference: lists of freed objects are among them.
+VAGUE: Tuple[RegistryKind, ...] = ("interpreter", "static")
+
+#: PyModuleObject.md_state (Objects/moduleobject.c of 3.8-3.9, Include/internal/pycore_moduleobject.h).
+_MODULE_STATE = 32
+#: Bytes of a thread state: that refer to objects in any version, and at most (3.8-3.15).
+_LEAST_STATE, _MOST_STATE = 0xE0, 1 << 13
+#: Bytes of the block with a thread's start.
+_LEAST_START, _MOST_START = 32, 128
+#: Bytes of an interpreter state, where the allocator does not say; and the most that are searched for the callbacks.
+_INTERPRETER_STATE, _MOST_SEARCHED = 1 << 13, 1 << 18
+#: Entries for which ``atexit`` has room at least, and at most, when it is believed.
+_ROOM, _MOST_CALLBACKS = 16, 1 << 16
+#: Bytes of a callback of ``atexit``: func, args, kwargs.
+_CALLBACK = 24
+
+
+class Registry(NamedTuple):
+    """What keeps a reference outside of objects; ``thread``: whose state or start it is."""
+
+    kind: RegistryKind
+    thread: Optional[ThreadState] = None
+
+
+class Registries:
+    """References outside of objects in one process."""
+
+    def __init__(self, python: Python, allocations: Allocations) -> None:
+        self._python = python
+        self._memory = python.memory
+        self._allocations = allocations
+        areas = data_segments(python.memory)
+        self._area_starts, self._area_ends = [start for start, _ in areas], [end for _, end in areas]
+        threads = [thread for interpreter in python.interpreters for thread in interpreter.threads]
+        self._threads = {thread.address: thread for thread in threads}
+        self._interpreter_states = {interpreter.address for interpreter in python.interpreters}
+        self._thread_starts = sorted(self._threads)
+
+    def at(self, place: int, target: int) -> Optional[Registry]:
+        """Return what keeps the reference to ``target`` at a place outside of objects; None if unknown. Never raises."""
+        started = self._started_by(place)
+        if started is not None:
+            return Registry("start", started)
+        thread = self._thread_at(place)
+        if thread is not None:
+            return Registry("thread", thread)
+        if place in self._exits:
+            return Registry("exit")
+        if any(start <= place < end for start, end in self._interpreters):
+            return Registry("exit" if target == self._exit_list else "interpreter")
+        if self._is_static(place):
+            return Registry("signal" if target in self._handlers else "static")
+        return None
+
+    @property
+    def main(self) -> Optional[ThreadState]:
+        """The main thread, which calls the callbacks of ``atexit``; None if unknown."""
+        return next(
+            (interpreter.threads[0] for interpreter in self._python.interpreters[:1] if interpreter.threads), None
+        )
+
+    def _is_static(self, place: int) -> bool:
+        """Return whether a place is in the data of a program or library."""
+        index = bisect_right(self._area_starts, place) - 1
+        return index >= 0 and place < self._area_ends[index]
+
+    # ------------------------------------------------------------------ threads
+
+    def _thread_at(self, place: int) -> Optional[ThreadState]:
+        """Return the thread in whose state a place is."""
+        index = bisect_right(self._thread_starts, place) - 1
+        start = self._thread_starts[index] if index >= 0 else None
+        if start is None:
+            return None
+        size = self._chunk(start, _LEAST_STATE, _MOST_STATE) or _LEAST_STATE
+        return self._threads[start] if place < start + size else None
+
+    def _chunk(self, start: int, least: int, most: int) -> Optional[int]:
+        """Return the bytes of glibc's block at an address (malloc/malloc.c, struct malloc_chunk); None if implausible."""
+        if self._is_static(start):
+            return None
+        with contextlib.suppress(Fault):
+            size = self._memory.u64(start - 8) & ~7
+            return size if least <= size <= most else None
+        return None
+
+    def _started_by(self, place: int) -> Optional[ThreadState]:
+        """Return the thread that was started with what is at a place: func, args or kwargs beside its thread state."""
+        for number in (1, 2, 3):
+            with contextlib.suppress(Fault):
+                words = self._memory.words(place - 8 * number, 5)
+                thread = self._threads.get(words[0])
+                if thread is None and words[0] in self._interpreter_states:
+                    thread = self._threads.get(words[4])
+                if thread is not None and self._is_block(place - 8 * number):
+                    return thread
+        return None
+
+    def _is_block(self, start: int) -> bool:
+        """Return whether a small block of an allocator begins at an address; on musl, which has no sizes, any may."""
+        block = self._allocations.block(start)
+        return bool(
+            (block is not None and block.sure and start - block.start in DEBUG_PREFIXES)
+            or self._python.on_musl
+            or any(self._chunk(start - prefix, _LEAST_START, _MOST_START) for prefix in DEBUG_PREFIXES)
+        )
+
+    # ------------------------------------------------------------------ the interpreter
+
+    @cached_property
+    def _interpreters(self) -> Sequence[Tuple[int, int]]:
+        """Where the states of interpreters begin and end."""
+        return tuple((one.address, one.address + self._size(one)) for one in self._python.interpreters)
+
+    def _size(self, interpreter: InterpreterState) -> int:
+        """Return the bytes of an interpreter's state: those of its block, or up to the end of the data that it is in."""
+        if self._is_static(interpreter.address):
+            end = self._area_ends[bisect_right(self._area_starts, interpreter.address) - 1]
+            return min(end - interpreter.address, _MOST_SEARCHED)
+        return self._chunk(interpreter.address, _INTERPRETER_STATE // 8, _MOST_SEARCHED) or _INTERPRETER_STATE
+
+    @cached_property
+    def _handlers(self) -> FrozenSet[int]:
+        return frozenset(handler.callable for handler in handlers(self._python) or ())
+
+    # ------------------------------------------------------------------ atexit
+
+    @cached_property
+    def _exits(self) -> FrozenSet[int]:
+        """The places of references in callbacks of ``atexit``, up to 3.13."""
+        version = self._python.layout.version
+        if version >= (3, 14) or not self._python.interpreters:
+            return frozenset()
+        states = self._of_module() if version < (3, 10) else self._in_interpreter()
+        for array, count, room in states:
+            callbacks = self._callbacks(array, count, room)
+            if callbacks:
+                return frozenset(at + offset for at in callbacks for offset in range(0, _CALLBACK, 8))
+        return frozenset()
+
+    def _of_module(self) -> Iterator[Tuple[int, int, int]]:
+        """Yield address of the array, length and room from the module's state."""
+        first, layout = self._python.interpreters[0], self._python.layout
+        with contextlib.suppress(Fault, NotThat):
+            modules = self._memory.u64(first.address + layout.is_modules)
+            module = self._python.objects.lookup(modules, "atexit")
+            state = self._python.objects.field(module, _MODULE_STATE) if module else 0
+            if state:
+                array, counts = self._memory.words(state, 2)
+                yield array, counts & 0xFFFFFFFF, counts >> 32
+
+    def _in_interpreter(self) -> Iterator[Tuple[int, int, int]]:
+        """Yield what may be address of the array, length and room, from the interpreter's state."""
+        words = self._words(*self._interpreters[0])
+        for array, counts in zip(words, words[1:]):
+            count, room = counts & 0xFFFFFFFF, counts >> 32
+            if 0 < count <= room and _ROOM <= room <= _MOST_CALLBACKS and array > _MOST_SEARCHED and not array & 7:
+                yield array, count, room
+
+    def _words(self, start: int, end: int) -> Sequence[int]:
+        found: List[int] = []
+        for page in range(start, end, 1 << 12):
+            try:
+                found += self._memory.words(page, min(end - page, 1 << 12) // 8)
+            except Fault:
+                break
+        return found
+
+    def _callbacks(self, array: int, count: int, room: int) -> Optional[List[int]]:
+        """Return the addresses of the callbacks in an array; None if it is none."""
+        if not 0 < count <= room or not _ROOM <= room <= _MOST_CALLBACKS:
+            return None
+        try:
+            found = [address for address in self._memory.words(array, count) if address]  # removed ones are NULL
+            return found if all(map(self._is_callback, found)) else None
+        except Fault:
+            return None
+
+    def _is_callback(self, address: int) -> bool:
+        """Return whether a callable, a tuple and perhaps a dict are at an address. Raises Fault."""
+        objects = self._python.objects
+        function, args, kwargs = self._memory.words(address, 3)
+        return (
+            objects.type_name(function) is not None
+            and objects.type_name(args) == "tuple"
+            and (not kwargs or objects.type_name(kwargs) == "dict")
+        )
+
+    @cached_property
+    def _exit_list(self) -> Optional[int]:
+        """The list of callbacks since 3.14: in the interpreter's state, each a callable with its arguments."""
+        if self._python.layout.version < (3, 14) or not self._python.interpreters:
+            return None
+        checked: Set[int] = set()
+        for word in self._words(*self._interpreters[0]):
+            if word > _MOST_SEARCHED and not word & 7 and word not in checked:
+                checked.add(word)
+                if self._lists_callbacks(word):
+                    return word
+        return None
+
+    def _lists_callbacks(self, address: int) -> bool:
+        objects = self._python.objects
+        try:
+            if objects.type_name(address) != "list":
+                return False
+            items = list(objects.items(address))
+            entries = [list(objects.items(item)) for item in items if objects.type_name(item) == "tuple"]
+        except (Fault, NotThat):
+            return False
+        return bool(items) and len(entries) == len(items) and all(self._is_entry(entry) for entry in entries)
+
+    def _is_entry(self, entry: Sequence[int]) -> bool:
+        name = self._python.objects.type_name
+        return len(entry) == 3 and name(entry[1]) == "tuple" and name(entry[2]) in ("dict", "NoneType")
