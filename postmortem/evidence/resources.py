@@ -77,4 +77,6 @@ class Resource(msgspec.Struct, frozen=True):
     module: Optional[str] = None  # for an import lock: the module that is imported
     # True: a condition, semaphore or barrier of native code, of which only the wait is known, not what it is for
     native: Optional[bool] = None
+    # True: closed but for places, such as globals, that are among the wakers and that no code which can still run names
+    unnamed: Optional[bool] = None
     released_at: Tuple[PythonFrame, ...] = ()  # functions that release such an object without having acquired it

@@ -353,7 +353,7 @@ def _resource_edge(place: Place, agent: Agent, resource: Resource, endless: Opti
         because=resource.because,
         signals=inside and resource.kind not in _HELD and known.reach and not _is_owed(resource),
         bystanders=known.bystanders,
-        only_named=inside and resource.closed is True and not known.others_named,
+        only_named=inside and True in (resource.closed, resource.unnamed) and not known.others_named,
     )
 
 

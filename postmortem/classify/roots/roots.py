@@ -210,7 +210,7 @@ def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
             collects
             or short
             or (thread is not None and _asks_for_a_result(thread) and not _serves_beside(view, process, thread))
-            or (kind != "sleep" and thread is not None and _calls_for_a_result(thread))
+            or (kind != "sleep" and thread is not None and calls_for_a_result(thread))
         )
     return rank < 2 and kind in ("sleep", "signal", "queue") and len(way.agents) == 1
 
@@ -246,7 +246,7 @@ def _asks_for_a_result(thread: Thread) -> bool:
     return _is_asleep(thread) and own is not None and not is_library(own) and is_library(thread.python[0])
 
 
-def _calls_for_a_result(thread: Thread) -> bool:
+def calls_for_a_result(thread: Thread) -> bool:
     """Return whether the program's code has called a library's function that, by its name, does not serve, and waits in it.
 
     The function may be native code of an extension, called by the program itself.

@@ -30,7 +30,7 @@ from .referrers import Reference, References, Referrers
 from .registries import Registry, RegistryKind
 from .slots import CALLBACK, WEAK, Slot
 
-MAX_OBJECTS, MAX_LEVELS = 300, 12
+MAX_OBJECTS, MAX_LEVELS = 300, 24
 MOST_REFERRERS = 6
 #: Functions of asyncio that keep a task in a local variable only to wait for its end.
 _RUNNERS = (
@@ -48,6 +48,16 @@ _QUEUES = {"_ready": "the ready queue", "_scheduled": "the timers", "_selector":
 #: Containers and callables: what refers to an object in one of these knows it by the name that it has for these.
 _UNNAMED = ("item", "key", "value", "field", "stack", "weak")
 _CALLABLES = ("method", "functools.partial", "function", "builtin_function_or_method", "builtin_method")
+#: Beginnings of paths that code can follow which knows a module or class, or that belong to agents of their own; others
+#: run code by themselves.
+PASSIVE = ("global ", "module ", "the class ", "the handlers of signals")
+#: Most such places that are told: each logger of a program may be one.
+_MOST_PASSIVE = 8
+#: Files of callbacks of weak references that do nothing but remove an entry of their own table (Lib/weakref.py).
+_CLEANERS = ("/weakref.py", "/_weakrefset.py")
+#: The same in C: of a thread's own variables (Modules/_threadmodule.c).
+_CLEANERS_IN_C = ("_localdummy_destroyed", "clear_locals")
+_SUSPENDED = ("the generator", "the coroutine", "the async_generator")
 #: What C code keeps references in, outside of objects.
 _REGISTRIES: Mapping[RegistryKind, str] = {
     "thread": "the state of a thread", "start": "the start of a thread", "exit": "the callbacks of atexit",
@@ -120,6 +130,19 @@ class Actor(NamedTuple):
     task: Optional[int] = None
     frame: Optional[Frame] = None
 
+    @property
+    def is_agent(self) -> bool:
+        """Whether it is a thread or task."""
+        return self.thread is not None or self.task is not None
+
+    @property
+    def is_passive(self) -> bool:
+        """Whether it is a place that runs no code by itself: agents whose code names it may follow its path.
+
+        A suspended generator on the path is such code: who resumes it names neither it nor what it has.
+        """
+        return self.way[0].text.startswith(PASSIVE) and not any(step.text in _SUSPENDED for step in self.way)
+
 
 class ReferredTo(NamedTuple):
     """An object on the way from an actor, how often it is referred to, and by what."""
@@ -157,7 +180,12 @@ class Reach:
     @property
     def complete(self) -> bool:
         """Whether only the actors can reach the object, and all of them are threads or tasks."""
-        return self.obstacle is None and all(a.thread is not None or a.task is not None for a in self.actors)
+        return self.obstacle is None and all(actor.is_agent for actor in self.actors)
+
+    @property
+    def accounted(self) -> bool:
+        """Whether only the actors can reach the object: threads, tasks, and places that do nothing by themselves."""
+        return self.obstacle is None and all(actor.is_agent or actor.is_passive for actor in self.actors)
 
 
 class Walk:
@@ -218,7 +246,7 @@ class Walk:
     @property
     def is_over(self) -> bool:
         """Whether nothing is left to climb, or the list of actors is known to be incomplete or open."""
-        return not self.front or not self.reach.complete
+        return not self.front or not self.reach.accounted
 
     # ------------------------------------------------------------------ accounts
 
@@ -354,7 +382,7 @@ class Walk:
         """Follow a reference from an object that is neither frame nor task."""
         if holder.address in self._around.registries:
             return "asyncio's list of all tasks"
-        if address in self._weak and reference.how == CALLBACK:
+        if reference.how == CALLBACK and (address in self._weak or self._only_cleans(address)):
             return None
         if reference.frame is not None and reference.frame.is_in(*_STEPPER):
             return "trio's unrolled_run, which keeps what the last task's step has left"
@@ -377,6 +405,17 @@ class Walk:
             self._add(namespace, self._at(address, reference.how))
         inside = f" of {reference.frame.function}" if reference.frame is not None else ""
         return f"{reference.how}{inside} of {self._called(holder.address)}"
+
+    def _only_cleans(self, address: int) -> bool:
+        """Return whether a weak reference's callback only removes an entry of a table of weak references."""
+        kind = self._objects.type_name(address)
+        if kind not in _CALLABLES:
+            return False
+        functions = Functions(self._python.frames)
+        if kind in ("builtin_function_or_method", "builtin_method"):
+            return functions.c_name(address) in _CLEANERS_IN_C
+        code = functions.code(address)
+        return code is not None and code.filename.endswith(_CLEANERS)
 
     def _by_loop(self, address: int, reference: Reference, holder: Holder) -> Optional[str]:
         """Follow a reference from an event loop's own queues, which only the loop's thread uses; else None."""
@@ -417,7 +456,10 @@ class Walk:
     # ------------------------------------------------------------------ books
 
     def _meet(self, actor: Actor) -> None:
-        """Record an actor: each thread and task once, and each public place."""
+        """Record an actor: each thread and task once, and public places, of those that do nothing only the first."""
+        passive = not actor.is_agent and actor.is_passive
+        if passive and sum(not other.is_agent and other.is_passive for other in self.reach.actors) >= _MOST_PASSIVE:
+            return
         if all(_who(actor) != _who(other) for other in self.reach.actors):
             self.reach.actors.append(actor)
 

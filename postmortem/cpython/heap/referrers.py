@@ -25,10 +25,12 @@ from ..state.interpreter import Python, ThreadState
 from .likely import Likely
 from .owners import Holder, ReferenceHolders, slot_of
 from .registries import VAGUE, Registries, Registry
-from .slots import DICT, FIELD, WEAK, Slot
+from .slots import DICT, FIELD, STACK, WEAK, Slot
 from .tables import Tables
 
 _IMMORTAL = 1 << 30
+#: PyMethodObject: im_func, im_self (Include/cpython/classobject.h).
+_METHOD_FUNCTION = 16
 #: Most objects whose references are remembered.
 _MOST_KNOWN = 20_000
 
@@ -156,7 +158,29 @@ class Referrers:
         for address, references in found.items():
             if references.count is not None and references.counted < references.count:
                 self._add_registered(address, references)
+            if references.count == references.counted + 1 and self._python.layout.heap_frames:
+                references.found += self._called_method(address)
         return found
+
+    def _called_method(self, address: int) -> List[Reference]:
+        """Return the reference to a bound method that a frame is calling, at most one.
+
+        Up to 3.10 its ``self`` is in its place on the value stack meanwhile (Objects/classobject.c, method_vectorcall).
+        """
+        objects = self._python.objects
+        if objects.type_name(address) != "method":
+            return []
+        with contextlib.suppress(Fault):
+            function, instance = self._python.memory.words(address + _METHOD_FUNCTION, 2)
+            code = objects.field(function, self._python.layout.func_code)
+            for span in self._spans:
+                if span.inner is not None and span.inner.code.address == code:
+                    start = span.frame.address + self._python.layout.fr_localsplus + 8 * span.frame.code.nlocalsplus
+                    values = self._python.memory.words(start, (span.end - start) // 8)
+                    if instance in values:
+                        place = start + 8 * values.index(instance)
+                        return [Reference(place, True, STACK, None, span.thread, span.frame, span.task)]
+        return []
 
     def _add_registered(self, address: int, references: References) -> None:
         """Add the references that C code keeps outside of objects.

@@ -21,7 +21,7 @@ from ...cpython.execution.library import Library, Limits
 from ...cpython.execution.lookup import CALL, OPERATIONS, Applied
 from ...cpython.execution.machine import Machine
 from ...cpython.frames.frame import Frame as PyFrame
-from ...cpython.heap.reachability import Reach
+from ...cpython.heap.reachability import PASSIVE, Reach
 from ...cpython.state.interpreter import Python, ThreadState
 from ...cpython.state.signals import handlers
 from ...evidence import PythonFrame, Resource, Waker
@@ -56,8 +56,6 @@ _RESULT = frozenset(("set", "set_exception", "send", "send_exception", "cancel")
 _UNGRADED = ("trio/_channel.py", "trio/_core/_unbounded_queue.py", "anyio/streams/memory.py")
 #: Frames of a waiter among which the queue's method is.
 _MOST_FRAMES = 4
-#: Beginnings of paths that a module's or class's code can follow; others run code by themselves.
-_PASSIVE = ("global ", "module ", "the class ", "the handlers of signals")
 _MOST_AGENTS = 300
 #: Files of primitives whose methods release only what they have acquired, or what their caller has.
 _OWN = ("/threading.py", "/asyncio/locks.py", "/queue.py", "/asyncio/queues.py", "/logging/__init__.py")
@@ -104,7 +102,7 @@ class Grading:
         named: Dict[Agent, Applied] = {}
         unknown = others
         mine = {Agent(w.tid, w.task) for w in wakers if w.tid is not None or w.task is not None}
-        is_open = reach.obstacle is not None or any(a.thread is None and a.task is None for a in reach.actors)
+        is_open = reach.obstacle is not None or not all(actor.is_agent for actor in reach.actors)
         candidates = [*mine, *(a for a in self._agents(resource, blocked) if a not in mine)] if is_open else [*mine]
         operations = self._operations(resource)
         for agent in candidates[:_MOST_AGENTS]:
@@ -120,7 +118,7 @@ class Grading:
         for waker in wakers:
             agent = Agent(waker.tid, waker.task)
             if agent == Agent():
-                passive = (waker.name or "").startswith(_PASSIVE)
+                passive = (waker.name or "").startswith(PASSIVE)
                 done.append(changed(waker, grade="refers" if passive and not unknown else None))
             elif agent in named:
                 done.append(changed(waker, grade="names", site=_site(named[agent])))

@@ -249,7 +249,8 @@ class Reaches:
         actors = sorted(reach.actors, key=lambda actor: (self._who(actor), _where(actor.way)))
         wakers = (*resource.wakers, *self._graded(resource, reach, tuple(map(self._waker, actors)), others))
         if not reach.complete:
-            return changed(resource, wakers=wakers)
+            named = any(one.tid is None and one.task is None and one.grade != "refers" for one in wakers)
+            return changed(resource, wakers=wakers, unnamed=True if reach.accounted and not named else None)
         because = (*resource.because, *self._conclusion(resource, reach, actors))
         steps = tuple(map(_referred_to, sorted(reach.steps)[:_MOST_STEPS]))
         return changed(resource, wakers=wakers, closed=True, because=because, steps=steps)
@@ -344,4 +345,4 @@ def _is_answered(reach: Optional[Reach]) -> bool:
     """Return whether the walk was completed or reached code that any agent can run; more references change nothing."""
     if reach is None:
         return False
-    return reach.obstacle is None or any(actor.thread is None and actor.task is None for actor in reach.actors)
+    return reach.obstacle is None or not all(actor.is_agent for actor in reach.actors)

@@ -26,6 +26,7 @@ from ...facts.knowledge import COLLECTS, in_table, own_frame
 from ...facts.permits import is_spent
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
+from ...roots.roots import calls_for_a_result
 from ...roots.walk import follow
 from .othercauses import SIGNALLED, other_cause, signals_itself
 from .oversleeping import overslept
@@ -156,7 +157,8 @@ def _wants_a_value(view: View, process: Process, edge: Edge) -> bool:
     main = view.main(process)
     if main is None or edge.waiter.tid != main.tid:
         return False
-    return edge.kind in ("queue", "future") or any(in_table(frame, COLLECTS) for frame in main.python)
+    collects = any(in_table(frame, COLLECTS) for frame in main.python)
+    return edge.kind in ("queue", "future") or collects or calls_for_a_result(main)
 
 
 def _joins_queue(graph: WaitGraph, edge: Edge) -> bool:

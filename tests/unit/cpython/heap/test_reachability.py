@@ -11,6 +11,7 @@ from postmortem.cpython.heap import reachability
 from postmortem.cpython.heap.owners import Holder
 from postmortem.cpython.heap.reachability import MAX_LEVELS, Reach, ReferredTo, Surroundings, Walk, walk
 from postmortem.cpython.heap.referrers import Reference, References
+from postmortem.cpython.heap.registries import Registry
 from postmortem.cpython.heap.slots import CALLBACK, DICT, FIELD, ITEM, WEAK, Slot
 from postmortem.cpython.objects.builtins import NotThat, TypeInfo
 from postmortem.cpython.objects.wordsearch import OutOfTime
@@ -49,8 +50,15 @@ def on_stack(thread: ThreadState) -> Reference:
     return Reference(8, True, Slot("local", "it"), None, thread, frame)
 
 
+def kept(kind: Any, thread: Optional[ThreadState] = None) -> Reference:
+    """A reference that C code keeps outside of objects."""
+    return Reference(16, True, Slot("field"), registry=Registry(kind, thread))
+
+
 class Memory:
     """``Referrers`` with made answers: each object's own count, and what was found."""
+
+    registries: Any = SimpleNamespace(main=None)
 
     def __init__(self, known: Dict[int, References], namespaces: Optional[Dict[int, int]] = None) -> None:
         self._known = known
@@ -156,6 +164,47 @@ def test_weak_references_are_followed() -> None:
 def test_the_callback_of_a_weak_reference_may_be_called_any_time() -> None:
     """By whoever drops what it refers to."""
     assert not climbed({**own(), QUEUE: counted(held(REGISTRY, CALLBACK))}).complete
+
+
+def test_what_a_thread_was_started_with_is_its_own() -> None:
+    """As its state is: the waiting thread itself cannot act, another one can."""
+    for kind in ("start", "thread"):
+        assert climbed({**own(), QUEUE: counted(kept(kind, WAITER))}).actors == []
+        (actor,) = climbed({**own(), QUEUE: counted(kept(kind, STRANGER))}).actors
+        assert actor.thread is STRANGER
+
+
+def test_callbacks_of_atexit_are_called_by_the_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When its code has ended: never, if it is the one that waits; else what it then does is not in its frames."""
+    known = {**own(), QUEUE: counted(kept("exit"))}
+    monkeypatch.setattr(Memory, "registries", SimpleNamespace(main=WAITER))
+    assert climbed(known).complete and climbed(known).actors == []
+    monkeypatch.setattr(Memory, "registries", SimpleNamespace(main=STRANGER))
+    assert [actor.thread for actor in climbed(known).actors] == [STRANGER] and climbed(known).at_exit == {
+        STRANGER.address
+    }
+
+
+@pytest.mark.parametrize(("kind", "accounted"), [("signal", True), ("interpreter", False), ("static", False)])
+def test_what_c_code_keeps_is_known_to_others(kind: str, accounted: bool) -> None:
+    """Handlers of signals are agents of their own; hooks and variables of C code run what nobody knows."""
+    reach = climbed({**own(), QUEUE: counted(kept(kind))})
+    assert not reach.complete and reach.accounted is accounted
+
+
+def test_a_global_is_no_end_of_the_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What else refers to the object is counted all the same; a global that leads through a generator runs its code."""
+    known = {
+        **own(),
+        QUEUE: counted(held(REGISTRY), held(OTHER)),
+        REGISTRY: counted(held(MODULE, Slot("value", "KEPT"))),
+    }
+    monkeypatch.setitem(NAMES, OTHER, "list")
+    reach = climbed({**known, OTHER: counted()}, modules={MODULE: "app"})
+    assert reach.accounted and not reach.complete
+    assert not climbed({**known, OTHER: counted(count=1)}, modules={MODULE: "app"}).accounted
+    monkeypatch.setitem(NAMES, REGISTRY, "generator")
+    assert not climbed({**known, OTHER: counted()}, modules={MODULE: "app"}).accounted
 
 
 def test_the_dict_of_an_instance_is_a_way_to_its_values() -> None:
