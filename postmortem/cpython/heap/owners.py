@@ -378,11 +378,11 @@ def slot_of(python: Python, frame: Frame, place: int, least: Optional[int] = Non
     layout = python.layout
     start = frame.address + layout.fr_localsplus
     if place < start:
-        # f_gen, the word before f_lasti, is borrowed up to 3.10 (Include/frameobject.h); later f_globals and f_builtins
-        borrowed = (layout.fr_globals, layout.fr_globals + 8, layout.fr_previous)
+        # up to 3.10 f_gen, the word before f_lasti, is borrowed, and the stack of blocks behind holds no references, but what
+        # was there before (Include/frameobject.h); later f_globals and f_builtins are borrowed
         if layout.heap_frames:
-            borrowed = (layout.fr_instr - 8,) * 3
-        return place - frame.address not in borrowed, OWN
+            return place - frame.address < layout.fr_instr - 8, OWN
+        return place - frame.address not in (layout.fr_globals, layout.fr_globals + 8, layout.fr_previous), OWN
     index = (place - start) // 8
     if index < frame.code.nlocalsplus:
         names = frame.code.local_names()

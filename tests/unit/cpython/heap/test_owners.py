@@ -101,3 +101,14 @@ def test_other_instructions_tell_nothing() -> None:
     """A `with` statement calls too, but not with what lies on the stack."""
     calling: Any = Calling("get", "it", instruction=143)
     assert least_height(calling, calling.frame, None) is None
+
+
+@pytest.mark.parametrize("version", [(3, 8), (3, 10)])
+def test_the_stack_of_blocks_in_a_frame_refers_to_nothing(version: Any) -> None:
+    """What the allocator left there is stale: before it are what the frame owns, its code among that."""
+    layout = LAYOUTS[version]
+    python: Any = SimpleNamespace(layout=layout)
+    frame: Any = SimpleNamespace(address=0x1000)
+    counted = [owners.slot_of(python, frame, 0x1000 + at)[0] for at in range(layout.fr_code, layout.fr_localsplus, 8)]
+    first = counted.index(False)
+    assert first >= 4 and not any(counted[first:]) and layout.fr_code + 8 * first == layout.fr_instr - 8
