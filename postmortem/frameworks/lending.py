@@ -333,6 +333,9 @@ class Lending:
         limits, overflow, left, empty = set(self._limits(values)), None, None, False
         inner: Set[int] = set()
         for value in values.values():
+            bound = self._objects.deque_bound(value)
+            if bound is not None and 0 < bound <= _MOST_LENT:
+                limits.add(bound)
             if self._parts.is_plain(value):
                 within = self._parts.attributes(value)
                 if any(name in within for name in (*_QUEUED, "_waiters", "_cond")):  # a queue, a semaphore
@@ -372,7 +375,8 @@ class Lending:
                 sizes = self.numbers(taking.thing).limits
                 return sizes[0] if len(sizes) == 1 else limit or None
         sizes = self.numbers(taking.thing).limits
-        listed = [one for one in self.listed(taking.thing, set()) if one.sure and one.kind not in requests]
+        several = [one for one in self.listed(taking.thing, set()) if one.kind not in requests]
+        listed = [one for one in several if one.sure or not one.names.isdisjoint(used)]
         return next((len(one.out) for one in listed if len(one.out) in sizes and not any(map(works, one.out))), None)
 
     def _limits(self, values: Dict[str, int]) -> Iterator[int]:

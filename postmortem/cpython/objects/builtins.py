@@ -259,6 +259,16 @@ class Objects:
             yield self.memory.u64(block + 8 + index * 8)
             index += 1
 
+    def deque_bound(self, address: int) -> Optional[int]:
+        """Return the most items of a collections.deque (dequeobject.maxlen); None if it has no bound, or is none."""
+        try:
+            if self.type_of(address).name != "collections.deque":
+                return None
+            most = self.memory.i64(address + self.layout.ob_size + 6 * 8)
+        except Fault:
+            return None
+        return most if most >= 0 else None
+
     def integer_or_none(self, address: Optional[int]) -> Optional[int]:
         """Return the value of an int; None if missing or unreadable."""
         try:

@@ -333,10 +333,14 @@ class Gates:
                 yield self._held(listed.out, taking.thing, inside)
 
     def _held(self, things: Sequence[int], thing: int, inside: Mapping[Agent, int]) -> List[_Claim]:
-        """Return who has each of some lent objects: the one agent whose frames lead to it in the fewest steps."""
+        """Return who has each of some lent objects: the one agent whose frames lead to it in the fewest steps.
+
+        Of several one that is in the body of a `with` statement that leads to it.
+        """
         reached, claims = self._reach(), []
         for lent in things:
             nearest: List[Tuple[int, Root]] = []
+            by_with: Set[Agent] = set()
             for agent in reached.agents(lent):
                 ways = [
                     (way.steps, -way.root.depth, way.root)
@@ -346,8 +350,12 @@ class Gates:
                 if ways:
                     steps, _depth, root = min(ways, key=lambda way: way[:2])
                     nearest.append((steps, root))
+                    if any(root.name is None and root.line is not None for _steps, _depth, root in ways):
+                        by_with.add(agent)
             least = min((steps for steps, _root in nearest), default=0)
             roots = [root for steps, root in nearest if steps == least]
+            if len(roots) > 1:  # a variable may be left from a `with` statement that is over
+                roots = [root for root in roots if root.agent in by_with]
             if len(roots) == 1:
                 claims.append(_Claim(roots[0].agent, "memory", roots[0], lent))
         return claims

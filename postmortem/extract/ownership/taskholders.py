@@ -6,18 +6,16 @@ function's. An ``await lock.acquire()`` is inferred from source, as for threads 
 
 from __future__ import annotations
 
-import contextlib
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from ...cpython.frames.frame import Frame
-from ...cpython.objects.builtins import NotThat
+from ...cpython.frames.iterated import iterated
 from ...evidence import Fact, PythonFrame, fact
 from ...frameworks.asyncio.awaiting import Awaiting
 from ...frameworks.asyncio.primitives import Primitive
 from ...frameworks.asyncio.tasks import TaskState
 from ...frameworks.greenlet.links import Links
 from ...frameworks.trio.awaiting import TrioAwaiting
-from ...memory import Fault
 from ..process.context import PythonContext
 from .acquires import Acquires
 from .orphans import Orphans
@@ -117,29 +115,12 @@ class TaskHolders:
                 if primitive is not None and not self._given_up(primitive, frames[:depth], awaiting):
                     at = Acquired(frame, depth, entered.line)
                     yield primitive, Ownership(primitive.address, task, "with-slot", at)
-            for generator in self._iterated(frame):
+            for generator in iterated(self._python.frames, frame):
                 for entered in self._locks.entered(generator):
                     primitive = _lockable(awaiting, entered.manager) if entered.line is not None else None
                     if primitive is not None:
                         at = Acquired(frame, depth, frame.line)
                         yield primitive, Ownership(primitive.address, task, "with-slot", at)
-
-    def _iterated(self, frame: Frame) -> Iterator[Frame]:
-        """Yield the frames of suspended generators on a frame's value stack: `async with` bodies of theirs are entered.
-
-        A loop over an asynchronous generator keeps it there, so that what the generator holds while it yields is held by
-        the task that runs the loop.
-        """
-        frames = self._python.frames
-        height = frames.height(frame)
-        if height is None:
-            return
-        for value in frames.value_stack(frame)[: height - frame.code.nlocalsplus]:
-            if value and self._python.objects.type_name(value) == "async_generator":
-                with contextlib.suppress(Fault, NotThat):
-                    found = frames.generator(value)
-                    if found.state == "suspended" and found.frame is not None:
-                        yield found.frame
 
     def _given_up(self, primitive: Primitive, above: Sequence[Frame], awaiting: _Primitives) -> bool:
         """Return whether `condition.wait()` has released the lock while `async with condition` keeps the slot."""

@@ -17,6 +17,7 @@ class Made(Parts):
     def __init__(self) -> None:
         self.layout = SimpleNamespace(version=(3, 12))
         self.values: Dict[int, Any] = {}
+        self.bounds: Dict[int, int] = {}  # of deques
         super().__init__(self)  # type: ignore[arg-type]
 
     def make(self, value: Any, kind: str = "Thing") -> int:
@@ -44,6 +45,9 @@ class Made(Parts):
     def type_name(self, address: int) -> Optional[str]:
         value, kind = self.values.get(address, (None, ""))
         return "NoneType" if value is None else type(value).__name__ if isinstance(value, (int, bool)) else kind
+
+    def deque_bound(self, address: int) -> Optional[int]:
+        return self.bounds.get(address)
 
     def integer_or_none(self, address: Optional[int]) -> Optional[int]:
         value = self.values.get(address or 0, (None, ""))[0]
@@ -158,3 +162,11 @@ def test_an_object_that_lists_as_much_as_it_lends(
     thing = made.make({"max_connections": made.make(2), "pool": queue, "_connections": made.make(parts)})
     kinds = {kind for part in parts for kind in [made.type_of(part)] if kind is not None} if requests else set()
     assert made.lending.is_full(Taking(thing, frozenset(), frozenset(), ()), kinds, lambda one: works) == expected
+
+
+def test_the_bound_of_a_deque_is_a_limit() -> None:
+    """A pool that keeps its idle parts in a deque says so how many there are at most."""
+    made = Made()
+    free = made.make([], "collections.deque")
+    made.bounds[free] = 6
+    assert made.lending.numbers(made.make({"_free": free, "_used": made.make([], "set")})).limits == (6,)

@@ -315,8 +315,12 @@ def _kept(view: View, process: Process, resource: Resource, holders: List[Holder
     behind = _waiters(process, resource)
     places = {waker.frame: agent for agent, waker in keeping if waker.frame is not None}
     stay = all(_stays(view, agent) for agent in who) and any(_demands(view, agent) for agent in behind)
+    # each waits for another part before it returns its own: a time limit ends that with an error, not with a part
+    circular = (
+        bool(resource.closed) and {a for a, _w in holders} <= set(behind) and not any(_moves(view, a) for a in who)
+    )
     return Match(
-        confidence="likely" if stay else "possible",
+        confidence="likely" if stay or circular else "possible",
         summary=_KEPT(pool=pool, holders=told, count=len(who), at=at),
         evidence=tuple(facts),
         culprits=tuple(view.culprit_of(agent, frame) for frame, agent in places.items()),
