@@ -15,6 +15,8 @@ from .shapes import dictionary as _dict
 from .shapes import digits, pid_of
 
 _KEPT = ("ppid", "argv", "exe", "comm", "state", "fds", "terminal", "foreground", "pgid", "start_ticks", "ns_pids")
+#: Addresses of sockets that listen on all of a machine's.
+_ANY = ("0.0.0.0", "[::]", "::", "*")  # noqa: S104 - read, not bound
 
 
 class Fill(NamedTuple):
@@ -138,6 +140,28 @@ class Connections:
         """Return the inode of the other end; None if it is not on this machine or unknown."""
         peer = _dict(_dict(self.net.get("sockets")).get(inode)).get("peer")
         return str(peer) if isinstance(peer, int) and peer > 0 else None
+
+    def listener_of(self, inode: str) -> Optional[str]:
+        """Return the listening socket of this machine in whose queue a connection is that was not accepted; None if none.
+
+        Its other end belongs to nobody yet: no socket has the addresses of the connection the other way round.
+        """
+        sockets = _dict(self.net.get("sockets"))
+        row = _dict(sockets.get(inode))
+        host, _colon, port = str(row.get("remote") or "").rpartition(":")
+        if row.get("state") != "ESTABLISHED" or "peer" in row or not port:
+            return None
+        for other, known in sockets.items():
+            listener = _dict(known)
+            local, _colon, at = str(listener.get("local") or "").rpartition(":")
+            if (
+                listener.get("state") == "LISTEN"
+                and at == port
+                and local in (host, *_ANY)
+                and _int(listener.get("rx_queue"))
+            ):
+                return str(other)
+        return None
 
     def timeouts(self, inode: str) -> Optional[Tuple[float, float]]:
         """Return the timeouts of a socket in seconds (receive, send), 0: none; None if unknown."""

@@ -204,6 +204,12 @@ class DescriptorBook:
             side = self._side(f"socket:[{peer}]", mine + theirs, theirs, None)
             if theirs:
                 description = self._named(fd, f"socket {where}".rstrip(), None, theirs)
+        listener = self._known.listener_of(what.name) if peer is None else None
+        if listener is not None:
+            theirs = self._known.ends_of_socket(listener)
+            side = self._side(f"socket:[{listener}]", mine + theirs, theirs, None)
+            described = self._named(fd, f"socket {where}".rstrip(), None, theirs)
+            description = f"{described}, which has not accepted it"
         return changed(
             side.added_to(plain),
             description=f"{description} (descriptor {fd})",

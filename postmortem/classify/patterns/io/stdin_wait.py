@@ -18,9 +18,10 @@ from __future__ import annotations
 import re
 from typing import Iterator, List, Optional, Union
 
-from ....evidence import PythonFrame, Resource
+from ....evidence import Process, PythonFrame, Resource
 from ....findings import Template, Text
 from ....findings.found import Said
+from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.knowledge import in_table, own_frame
 from ...facts.view import View
@@ -64,6 +65,11 @@ _WORKER = Template("a worker or a language server that takes orders from another
 _AT_TERMINAL = Template("a person may sit at that terminal")
 _CONSOLE = Template("it is an interactive console, in which a person may be typing")
 _SENT = Template("{reader} reads what another process of the tree sends: {stdin}")
+_INHERITED = Template("{child} has the standard input of its parent {parent}, which waits for it")
+_GIVE_NONE = Template(
+    "Start the child with an input of its own: stdin=subprocess.DEVNULL makes its questions end at once. Tell it by an "
+    "option not to ask (-y, --yes, --batch)."
+)
 _FILTER = Template("{reader} reads a pipe, as filter programs do: {stdin}")
 
 
@@ -85,7 +91,11 @@ def match(view: View) -> Iterator[Answer]:
             ):
                 yield No(_SENT(reader=waiter.who, stdin=stdin.description))
             elif stdin.kind == "pipe" and own_frame(waiter.frames) is None and not _writers_ask(view, stdin):
-                yield No(_FILTER(reader=waiter.who, stdin=stdin.description))
+                parent = behind(view, process) if _is_inherited(view, process, stdin) else None
+                if parent is None:
+                    yield No(_FILTER(reader=waiter.who, stdin=stdin.description))
+                else:
+                    yield _of_child(view, waiter, stdin, parent)
             elif not view.idle(waiter.thread):
                 yield _match(view, waiter, stdin)
         for thread in process.threads:
@@ -136,6 +146,29 @@ def _match(view: View, waiter: Waiter, stdin: Resource) -> Match:
         culprits=waiter.culprits(view),
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, waiter.thread.tid)),
         pid=process.pid,
+    )
+
+
+def _is_inherited(view: View, process: Process, stdin: Resource) -> bool:
+    """Return whether a child has the standard input of the command itself: its parent gave it none of its own."""
+    return process.ppid in view.by_pid and any(end.pid == process.ppid and end.fd == 0 for end in stdin.ends)
+
+
+def _of_child(view: View, waiter: Waiter, stdin: Resource, parent: Waiter) -> Match:
+    """Return the match of a child that reads the command's own input, beside the parent that waits for it."""
+    held_up = view.evidence.trigger.kind != "pid" and view.matters(parent.process, parent.thread)
+    return Match(
+        confidence="likely" if held_up and view.graph.is_awaited(Agent(waiter.process.pid)) else "possible",
+        summary=_SUMMARY(reader=waiter.who, at=None, stdin=stdin.description),
+        evidence=(
+            _READS(reader=waiter.who, at=None, stdin=stdin.description),
+            _INHERITED(child=clauses.process(waiter.process), parent=clauses.process(parent.process)),
+            *stdin.because,
+        ),
+        culprits=parent.culprits(view),
+        victims=(view.victim(parent.process, parent.thread),),
+        remedy=_GIVE_NONE(),
+        pid=waiter.process.pid,
     )
 
 
