@@ -40,7 +40,7 @@ def nobody_works(view: View, process: Process, way: Iterable[Agent], edge: Edge)
     others = [thread for thread in process.threads if Agent(process.pid, thread.tid) not in waiting]
     elsewhere = [thread for other in view.processes if other is not process for thread in other.threads]
     return not any(_may_act(view, process, thread, edge) for thread in others) and not any(
-        _works(view, t) for t in elsewhere
+        works(view, t) for t in elsewhere
     )
 
 
@@ -53,7 +53,7 @@ def _may_leave(view: View, edge: Edge) -> bool:
 
 def _may_act(view: View, process: Process, thread: Thread, edge: Edge) -> bool:
     """Return whether a thread works, may be woken from outside, or goes on by itself to code that may end the wait."""
-    if _works(view, thread):
+    if works(view, thread):
         return True
     if is_native(thread) or view.idle(thread):
         return False
@@ -96,6 +96,6 @@ def _is_graded(view: View, edge: Edge) -> bool:
     return resource is not None and any(waker.grade is not None for waker in resource.wakers)
 
 
-def _works(view: View, thread: Thread) -> bool:
+def works(view: View, thread: Thread) -> bool:
     """Return whether a thread computes, or wakes more often than a heartbeat does."""
     return (view.cpu_share(thread) or 0.0) > WORKS_SHARE or (view.switches(thread) or 0.0) >= GOES_ON

@@ -15,6 +15,7 @@ Source of the functions' names: Python/thread_pthread.h, Python/lock.c and Pytho
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
@@ -25,7 +26,7 @@ from ...evidence.vocabulary import ResourceKind, WaitKind
 from ...libc import FutexCall, NativeWait, Threads, Wanted, awaited, describe, program_frame
 from ...libc.nativewait import NativeKind
 from ...libc.waits import ABOVE, waiting_for
-from ...memory import ElfCore
+from ...memory import ElfCore, Fault
 from ...memory.symbols import function_at
 from ..ownership.ownership import Ownership
 from ..process.threadtable import ThreadTable
@@ -56,6 +57,9 @@ _PYTHONS_LOCK = re.compile(r"PyThread_acquire_lock(_timed)?\b")
 _PYTHONS_OWN = re.compile(r"_?Py(Thread_acquire_lock|Mutex_Lock|ParkingLot_Park|Semaphore_(Platform)?Wait)\w*")
 #: Mappings whose names do not identify them.
 _NAMELESS = ("/dev/zero", "/memfd:", "/SYSV")
+
+#: Files of sem_open(3): of glibc (nptl/sem_open.c).
+_NAMED = re.compile(r"/dev/shm/sem\.")  # noqa: S108
 
 Stacks = Mapping[int, Sequence[NativeFrame]]
 
@@ -186,8 +190,15 @@ class NativeLocks:
             inside = self._inside_library(known, stacks)
         else:
             return None
-        inside -= set(known.waiters)
-        return Ownership(found.address, inside.pop(), "inferred") if len(inside) == 1 else None
+        others = inside - set(known.waiters)
+        if not others and len(inside) == 1 and found.kind in _BY_LIBRARY:
+            others = {tid for tid in inside if self._is_reentered(known.wanted[0].module, stacks[tid])}
+        return Ownership(found.address, others.pop(), "inferred") if len(others) == 1 else None
+
+    def _is_reentered(self, module: Optional[str], frames: Sequence[NativeFrame]) -> bool:
+        """Return whether a thread is in a call of a library inside another call of it, which called back into Python."""
+        runs = [frame.module == module for frame in frames if frame.module is not None]
+        return sum(now and not before for before, now in zip([False, *runs], runs)) > 1
 
     def _inside(self, known: _Known, stacks: Stacks) -> Set[int]:
         """Return the threads inside the function that waits for the guard; a function initialises only its own static."""
@@ -232,6 +243,9 @@ class NativeLocks:
 
     def _resource(self, known: _Known) -> Resource:
         found = known.found
+        key = self._key(found) if found.shared else None
+        if found.kind == "semaphore" and key is not None and _NAMED.search(key):
+            return self._named(known, key)
         known_owner = self._owners.get(known.ident)
         owner, basis = (known_owner.agent, known_owner.basis) if known_owner is not None else (None, None)
         return Resource(
@@ -245,7 +259,24 @@ class NativeLocks:
             owner_gone=found.gone,
             because=_because(found, owner, basis),
             native=True if found.kind in _PURPOSELESS and owner is None else None,
-            key=self._key(found) if found.shared else None,
+            key=key,
+        )
+
+    def _named(self, known: _Known, key: str) -> Resource:
+        """Return a semaphore of sem_open(3), which processes share by its name."""
+        value: Optional[int] = None
+        with contextlib.suppress(Fault):
+            value = self._core.u32(
+                known.found.address
+            )  # sem_t.data: its lower half is the value (nptl/sem_waitcommon.c)
+        return Resource(
+            id=known.ident,
+            kind="shared-semaphore",
+            description=f"semaphore /{_NAMED.split(key)[-1].partition('+')[0]}, shared by processes",
+            waiters=tuple(known.waiters),
+            locked=value == 0 if value is not None else None,
+            key=f"named-{key.partition('-')[2]}",
+            value=value,
         )
 
     def _key(self, found: NativeWait) -> Optional[str]:

@@ -25,6 +25,7 @@ from ...facts import clauses
 from ...facts.knowledge import is_stdlib, multiprocessing, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
+from ...roots.works import works
 
 PATTERN = Pattern(
     id="semaphore-orphan",
@@ -85,9 +86,18 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _lost_permit(thread: Thread, resource: Resource) -> bool:
-    """Return whether a semaphore that its users always release has no permit and no existing holder."""
+    """Return whether a semaphore that its users always release has no permit and no existing holder.
+
+    Of one that a program shares by name only that is known.
+    """
     given_back = resource.value == 0 and resource.closed and resource.taken_at and resource.owner_tid is None
-    return bool(given_back) and thread.wait is not None and thread.wait.endless is True
+    lost = bool(given_back) or (resource.value == 0 and _is_named(resource))
+    return lost and thread.wait is not None and thread.wait.endless is True
+
+
+def _is_named(resource: Resource) -> bool:
+    """Return whether a semaphore is one of sem_open(3) that C code uses, not one of multiprocessing's."""
+    return (resource.key or "").startswith("named-semaphore:")
 
 
 def _confidence(view: View, waiter: _Waiter) -> Confidence:
@@ -99,6 +109,9 @@ def _confidence(view: View, waiter: _Waiter) -> Confidence:
     if resource.owner_gone:
         return "proven" if waiter.thread.wait is not None and waiter.thread.wait.endless else "possible"
     stuck = view.graph.stuck(Agent(waiter.process.pid, waiter.thread.tid))
+    if stuck is None and _is_named(resource):
+        several = [thread for process in view.processes for thread in process.threads]
+        return "possible" if any(works(view, thread) for thread in several) or not view.window else "likely"
     if stuck is None:
         return "likely" if resource.limit else "possible"
     return stuck if resource.limit else "likely"
