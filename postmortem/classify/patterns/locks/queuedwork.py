@@ -64,7 +64,7 @@ def queued_behind(view: View, process: Process, pool: Pool) -> List[Tuple[Agent,
             if edge is not None
             else []
         )
-        able += _coroutines(view, process, worker)
+        able += [*_coroutines(view, process, worker), *_handlers(view, process, edge)]
         behind = next((one for one in able if one not in own and _needs_queue(view, one, pool)), None)
         if edge is None or behind is None or view.graph.is_limited(edge):
             return []
@@ -77,6 +77,15 @@ def _coroutines(view: View, process: Process, worker: Agent) -> List[Agent]:
     thread = view.graph.places.thread(worker)
     bridges = thread is not None and any(knowledge.in_table(frame, knowledge.BRIDGES) for frame in thread.python)
     return [Agent(process.pid, task=task.id) for task in process.tasks if task.state == "pending"] if bridges else []
+
+
+def _handlers(view: View, process: Process, edge: Optional[Edge]) -> List[Agent]:
+    """Return the tasks of which one handles what a worker asks of its own process: it waits at a socket of that alone."""
+    resource = view.graph.places.resource(process.pid, edge.resource) if edge is not None else None
+    if resource is None or resource.kind != "socket" or not process.listening:
+        return []
+    alone = {end.pid for end in resource.ends} == {process.pid} and len(resource.ends) > 1
+    return [Agent(process.pid, task=task.id) for task in process.tasks if task.state == "pending"] if alone else []
 
 
 def _needs_queue(view: View, agent: Agent, pool: Pool) -> bool:
