@@ -264,10 +264,13 @@ class Acquires:
         return calls or any(isinstance(target, ast.Attribute) and target.attr in used for target in counts)
 
     def entered(self, manager: int, verbs: Verbs = LOCKS) -> List[int]:
-        """Return addresses of what a context manager's ``__enter__`` takes and keeps and its ``__exit__`` gives back."""
-        taken = [event.what for event in self._method(manager, "__enter__", verbs) if event.taken]
-        back = {event.what for event in self._method(manager, "__exit__", verbs) if not event.taken} if taken else ()
-        return [what for what in taken if what in back]
+        """Return addresses of what a context manager takes and keeps when it is entered, and gives back when it is left."""
+        found: List[int] = []
+        for enter, leave in (("__enter__", "__exit__"), ("__aenter__", "__aexit__")):
+            taken = [event.what for event in self._method(manager, enter, verbs) if event.taken]
+            back = {event.what for event in self._method(manager, leave, verbs) if not event.taken} if taken else ()
+            found += [what for what in taken if what in back]
+        return found
 
     def _method(self, receiver: int, name: str, verbs: Verbs) -> Iterator[Event]:
         called = self._bound(class_value(self._frames.objects, receiver, name), receiver, [])

@@ -146,9 +146,15 @@ class TaskHolders:
         self, task: int, frames: Sequence[Frame], awaiting: _Primitives, acquires: Acquires
     ) -> Iterator[Tuple[Primitive, Ownership]]:
         for depth, frame in enumerate(frames):
-            if awaiting.own(frame) or "acquire" not in frame.code.used_names():
+            if awaiting.own(frame):
                 continue
-            for line, value in acquires.of(frame):
+            taken: List[Tuple[Optional[int], int]] = []
+            if "acquire" in frame.code.used_names():
+                taken += acquires.of(frame)
+            for manager, entered in self._locks.managers(frame):
+                if entered is not None:  # else it is being entered
+                    taken += [(entered, value) for value in acquires.entered(manager)]
+            for line, value in taken:
                 primitive = _lockable(awaiting, value)
                 if primitive is not None:
                     at = Acquired(frame, depth, line)

@@ -142,6 +142,27 @@ def test_holders_beyond_the_tree_and_what_they_do() -> None:
     assert [(end.in_tree, end.program) for end in pipe.ends] == [(True, None), (False, "cat")]
 
 
+def test_a_connection_that_was_not_accepted_belongs_to_the_listener() -> None:
+    """The queue of the one that listens there has it; an empty queue, or a peer that is known, says otherwise."""
+    client = {"proto": "tcp", "local": "127.0.0.1:40", "remote": "127.0.0.1:80", "state": "ESTABLISHED"}
+    listens = {"proto": "tcp", "local": "0.0.0.0:80", "remote": "0.0.0.0:0", "state": "LISTEN", "rx_queue": 1}
+
+    def pair(**more: Any) -> Resource:
+        net = {"sockets": {"50": {**client, **more.get("client", {})}, "51": {**listens, **more.get("listens", {})}}}
+        made = book(tree(net, parent={"4": "socket:[50]"}, child={"3": "socket:[51]"}))
+        made.note(4, PARENT)
+        return one(made)
+
+    assert ([w.pid for w in pair().wakers], pair().peer_in_tree) == ([CHILD], True)
+    assert pair().description.endswith("PID 11 (gzip), which has not accepted it (descriptor 4)")
+    for other in (
+        {"listens": {"rx_queue": 0}},
+        {"listens": {"local": "10.0.0.1:80"}},
+        {"client": {"state": "SYN_SENT"}},
+    ):
+        assert pair(**other).wakers == ()
+
+
 def test_a_pair_of_sockets_is_matched_by_its_peer() -> None:
     """Each side's holders; what waits to be read, and what was not taken."""
     net = {

@@ -141,6 +141,28 @@ def test_a_lock_that_an_extension_takes_of_the_interpreters_kind() -> None:
     assert (unseen.kind, unseen.owner_tid) == ("lock", None)  # the third thread may be inside as well
 
 
+def test_a_library_that_calls_back_into_itself() -> None:
+    """A thread alone in it, which has entered it twice, has what it wants; one that has entered it once waits for others."""
+    core = Core([1, 2], {AT: bytes(32)})
+    python = native("_PyEval_EvalFrameDefault", PYTHON)
+    twice = [*TAKING, native("parse"), python, native("read"), native("parse"), python]
+    resource = only(settled(core, {1: (AT, *SEMAPHORE)}, {1: twice, 2: BUSY}))
+    assert (resource.owner_tid, resource.owner_basis) == (1, "inferred")
+    for stacks in ({1: [*TAKING, native("parse"), python], 2: BUSY}, {1: twice}):
+        assert only(settled(core, {1: (AT, *SEMAPHORE)}, stacks)).owner_tid is None  # type: ignore[arg-type]
+
+
+def test_a_semaphore_that_processes_open_by_name() -> None:
+    """Its file names it: one object in all of them, with its permits."""
+    file = MappedFile(AT & ~0xFFF, (AT & ~0xFFF) + 0x1000, 0, "/dev/shm/sem.press")
+    resource = only(
+        settled(Core([1], {AT: bytes(32)}, [file]), {1: (AT, 0x109, 0)}, {1: [*TAKING[:2], native("take")]})
+    )
+    assert (resource.kind, resource.value, resource.locked) == ("shared-semaphore", 0, True)
+    assert (resource.description, resource.native) == ("semaphore /press, shared by processes", None)
+    assert resource.key == "named-semaphore:/dev/shm/sem.press+0x0"
+
+
 def test_a_call_that_the_thread_of_a_window_is_to_make() -> None:
     """_tkinter hands it over and waits on a condition: for the one other thread inside of it, if there is one."""
     core = Core([1, 2, 3], {AT: bytes(48)})

@@ -201,6 +201,21 @@ def test_orders_from_a_parent_of_the_tree() -> None:
     assert silent(evidence(parent, worker), "stdin-wait", "pipe-never-closed")
 
 
+def test_a_child_that_reads_the_commands_own_input() -> None:
+    """Its parent gave it none, and waits for it: likely, at the parent's line; a child with a pipe of its own is a filter."""
+    for parents_own, expected in ((True, "likely"), (False, None)):
+        ends: Tuple[Tuple[int, int, EndMode], ...] = ((CHILD, 0, "r"), (900, 1, "w"))
+        given = pipe("pipe:[5]", CHILD, (*ends, (PARENT, 0, "r")) if parents_own else ends)
+        reads = thread(
+            CHILD, (), is_main=True, counters=counters(), wait=Wait("pipe", "read", given.id, endless=True, fd=0)
+        )
+        converter = changed(of(CHILD, (reads,), (given,)), python=None, argv=("ffmpeg",))
+        parent = of(PARENT, (waits(child(CHILD), "wait4", PARENT, "export"),), (child(CHILD),))
+        findings = {f.pattern: f for f in classify(evidence(parent, converter)).findings}
+        assert (findings["stdin-wait"].confidence if "stdin-wait" in findings else None) == expected
+        assert not parents_own or findings["stdin-wait"].culprits[0].pid == PARENT
+
+
 def test_a_question_to_a_parent_that_waits_for_the_child() -> None:
     """Only the parent could answer, and it does not before the child ends: proven. Without a question it is no input that
     somebody should type."""

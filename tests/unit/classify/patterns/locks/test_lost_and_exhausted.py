@@ -6,7 +6,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 
 import pytest
 
-from postmortem.evidence import Loop, Pool, Resource, Task, TaskWait, Thread, Wait, Waker, replace
+from postmortem.evidence import End, Loop, Pool, Resource, Task, TaskWait, Thread, Wait, Waker, replace
 from postmortem.evidence.vocabulary import WaitKind, WakerBasis
 
 from .....support.diagnosed import classify
@@ -521,3 +521,26 @@ def test_a_worker_that_runs_a_coroutine_which_needs_the_pool(function: str, expe
     )
     known = whole([serves, worker], box, job, tasks=(view,), pools=(pool,), loops=(Loop("loop-1", 1),))
     assert verdict(known) == expected
+
+
+@pytest.mark.parametrize(("alone", "queued", "expected"), [(True, 1, True), (False, 1, False), (True, 0, False)])
+def test_a_worker_that_asks_its_own_process(alone: bool, queued: int, expected: bool) -> None:
+    """What answers it is a job that no worker is free to run; a server elsewhere, or one with free workers, may answer."""
+    ends = (End(1, 14, "rw"), End(1 if alone else 900, 15, "rw"))
+    asks = Resource(
+        "s", "socket", "socket to this process", waiters=(2,), ends=ends, wakers=(Waker("end", "kernel", pid=1),)
+    )
+    worker = replace(waits(2, "s", 35), wait=Wait("socket", "recvfrom", resource="s", endless=True))
+    runner = (Waker("runner", "memory", tid=2, name="worker"),)
+    job = Resource("f", "async-future", "Future of view", wakers=runner, waiting_tasks=("t",), state="pending")
+    view = Task(
+        "t", "view", "pending", "loop-1", (frame("view", 64),), "Future", wait=TaskWait("thread", "f", endless=True)
+    )
+    pool = Pool("pool", "ThreadPoolExecutor", "ThreadPoolExecutor-5", threads=(2,), limit=1, queued=queued)
+    serves = thread(
+        1, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=True), counters=counters()
+    )
+    known = whole(
+        [serves, worker], asks, job, tasks=(view,), pools=(pool,), loops=(Loop("loop-1", 1),), listening=(80,)
+    )
+    assert ("executor-self-deadlock" in found(known)) is expected

@@ -104,6 +104,18 @@ def lost_permits(wait: Any = True, **known: Any) -> Evidence:
     return evidence(parent, clerk(2, wait, **lost), clerk(3, wait, **lost))
 
 
+def test_a_named_semaphore_without_permits() -> None:
+    """Of C code's only the value is known: lost, if nothing works that could have it; in a lone core that is not known."""
+    lost: Any = {"key": "named-semaphore:/dev/shm/sem.press+0x0", "value": 0}
+    parent = process([thread(1, [frame("join", 3)], wait=Wait("process", "wait4", pid=2, endless=True))])
+    two = [changed(clerk(pid), resources=tuple(changed(r, **lost) for r in clerk(pid).resources)) for pid in (2, 3)]
+    known = evidence(parent, *two)
+    assert claimed(known, "semaphore-orphan") == "likely"
+    works = thread(4, [frame("press", 5)], is_main=True, counters=counters(cpu=0.5))
+    assert claimed(evidence(parent, *two, process([works], pid=4)), "semaphore-orphan") == "possible"
+    assert silent(evidence(parent, clerk(2, value=0)), "semaphore-orphan")
+
+
 @pytest.mark.parametrize(
     ("known", "confidence"),
     [
