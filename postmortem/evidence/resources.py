@@ -79,4 +79,5 @@ class Resource(msgspec.Struct, frozen=True):
     native: Optional[bool] = None
     # True: closed but for places, such as globals, that are among the wakers and that no code which can still run names
     unnamed: Optional[bool] = None
+    left_behind: Optional[bool] = None  # True: a thread that fork left behind has it in its frames, which nobody runs
     released_at: Tuple[PythonFrame, ...] = ()  # functions that release such an object without having acquired it

@@ -107,7 +107,7 @@ def pattern_of(view: View, root: Root) -> Optional[str]:
     if thread is not None and knowledge.resolves(thread):
         return "dns-wait"
     if root.kind in ("signal", "queue", "future"):
-        lost = process is not None and process.forked and process.left_behind
+        lost = process is not None and process.forked and (process.left_behind or _is_left_behind(view, root))
         missed = "future-never-resolved" if root.agent.task is not None else "missed-wakeup"
         return "fork-lost-thread" if lost else missed
     return _of_outside(root, thread) if root.kind in ("unknown", "pipe", "sleep") else _PATTERNS.get(root.kind)
@@ -224,13 +224,20 @@ def _confidence(view: View, root: Root) -> Confidence:
             if all(map(partial(_has_no_other, view), root.way.cycle, _following(root.way.cycle)))
             else "possible"
         )
-    if view.graph.stuck(root.agent) is not None:
+    if view.graph.stuck(root.agent) is not None or _is_left_behind(view, root):
         return "likely"
     edge, process = root.way.edge, view.by_pid.get(root.agent.pid)
     inside = root.rank == 3 and root.kind in _INSIDE and edge is not None and process is not None
     if inside and edge is not None and process is not None and nobody_works(view, process, root.way.agents, edge):
         return "likely"
     return "possible"
+
+
+def _is_left_behind(view: View, root: Root) -> bool:
+    """Return whether a thread that fork left behind served what is waited for, and no code that is left is known to end it."""
+    edge = root.way.edge
+    resource = view.graph.places.resource(edge.waiter.pid, edge.resource) if edge is not None else None
+    return resource is not None and resource.left_behind is True and all(w.grade != "names" for w in resource.wakers)
 
 
 def _is_alone(view: View, root: Root) -> bool:

@@ -61,7 +61,8 @@ _SUSPENDED = ("the generator", "the coroutine", "the async_generator")
 #: What C code keeps references in, outside of objects.
 _REGISTRIES: Mapping[RegistryKind, str] = {
     "thread": "the state of a thread", "start": "the start of a thread", "exit": "the callbacks of atexit",
-    "signal": "the handlers of signals", "interpreter": "the hooks of the interpreter", "static": "a variable of C code",
+    "signal": "the handlers of signals", "lost": "the stack of a thread that fork left behind",
+    "interpreter": "the hooks of the interpreter", "static": "a variable of C code",
 }  # fmt: skip
 #: Classes whose instances run code by themselves and are not read as tasks.
 _ACTORS = ("_asyncio.Task", "Task", "greenlet.greenlet")
@@ -165,6 +166,7 @@ class Reach:
     - ``callers``: the same for callables that are bound to it, or have it in their closure or arguments, behind the name
       of the method that they are, empty for other code.
     - ``holders``: objects that have it as an attribute.
+    - ``left_behind``: whether a thread that fork left behind has it.
     - ``at_exit``: threads that have a path when their code has ended, which their frames do not show.
     """
 
@@ -176,6 +178,7 @@ class Reach:
     callers: Set[Tuple[object, ...]] = field(default_factory=set)
     holders: Set[int] = field(default_factory=set)
     at_exit: Set[int] = field(default_factory=set)
+    left_behind: bool = False
 
     @property
     def complete(self) -> bool:
@@ -359,6 +362,9 @@ class Walk:
     def _in_registry(self, address: int, registry: Registry) -> str:
         """Follow a reference that C code keeps: it is a thread's own, or that of what the main thread calls at its end."""
         kind, at_exit = registry.kind, registry.kind == "exit"
+        if kind == "lost":  # nobody runs it
+            self.reach.left_behind = True
+            return _REGISTRIES[kind]
         thread = self._referrers.registries.main if at_exit else registry.thread
         if thread is None:
             self._meet(Actor(self._at(address, _REGISTRIES[kind])))

@@ -8,6 +8,8 @@
   kwargs``, listed in an array that the module's state (up to 3.9, Modules/atexitmodule.c) or the interpreter's has
   (``atexit_state`` of Include/internal/pycore_interp.h and pycore_atexit.h); since 3.14 a list of tuples.
 - The interpreter's state: hooks of the collector, of fork, of codecs.
+- A stack of a thread that fork left behind: its calls keep what they had, and nobody runs them (3.11 and later; struct
+  _PyStackChunk of Include/cpython/pystate.h: previous, size, top; pages of its own).
 - A variable of C code, in the data of a program or library. Handlers of signals are among them.
 """
 
@@ -25,9 +27,9 @@ from ..state.interpreter import InterpreterState, Python, ThreadState
 from ..state.signals import handlers
 from .allocations import DEBUG_PREFIXES, Allocations
 
-RegistryKind = Literal["thread", "start", "exit", "signal", "interpreter", "static"]
-#: Kinds of places that may hold what is no reference: lists of freed objects are among them.
-VAGUE: Tuple[RegistryKind, ...] = ("interpreter", "static")
+RegistryKind = Literal["thread", "start", "exit", "signal", "lost", "interpreter", "static"]
+#: Kinds of places that may hold what is no reference: lists of freed objects, and calls that are over, are among them.
+VAGUE: Tuple[RegistryKind, ...] = ("lost", "interpreter", "static")
 
 #: PyModuleObject.md_state (Objects/moduleobject.c of 3.8-3.9, Include/internal/pycore_moduleobject.h).
 _MODULE_STATE = 32
@@ -37,6 +39,8 @@ _LEAST_STATE, _MOST_STATE = 0xE0, 1 << 13
 _LEAST_START, _MOST_START = 32, 128
 #: Bytes of an interpreter state, where the allocator does not say; and the most that are searched for the callbacks.
 _INTERPRETER_STATE, _MOST_SEARCHED = 1 << 13, 1 << 18
+#: Bytes of a piece of a stack (DATA_STACK_CHUNK_SIZE), and the most that are believed; slots of a frame.
+_LEAST_STACK, _MOST_STACK, _MOST_SLOTS, _PAGE = 1 << 14, 1 << 20, 256, 1 << 12
 #: Entries for which ``atexit`` has room at least, and at most, when it is believed.
 _ROOM, _MOST_CALLBACKS = 16, 1 << 16
 #: Bytes of a callback of ``atexit``: func, args, kwargs.
@@ -78,7 +82,7 @@ class Registries:
             return Registry("exit" if target == self._exit_list else "interpreter")
         if self._is_static(place):
             return Registry("signal" if target in self._handlers else "static")
-        return None
+        return Registry("lost") if self._is_lost(place) else None
 
     @property
     def main(self) -> Optional[ThreadState]:
@@ -133,6 +137,45 @@ class Registries:
             or any(self._chunk(start - prefix, _LEAST_START, _MOST_START) for prefix in DEBUG_PREFIXES)
         )
 
+    def _is_lost(self, place: int) -> bool:
+        """Return whether a place is a variable, or on the value stack, of a frame on a stack that no thread has."""
+        layout, frames = self._python.layout, self._python.frames
+        if layout.heap_frames:
+            return False
+        chunk = self._chunk_around(place)
+        if chunk is None or any(chunk[0] <= frame < chunk[1] for frame in self._live_frames):
+            return False
+        for at in range(
+            place - layout.fr_localsplus, max(chunk[0], place - layout.fr_localsplus - 8 * _MOST_SLOTS), -8
+        ):
+            try:
+                frame = frames.frame(at) if self._is_code(self._memory.u64(at + layout.fr_code)) else None
+            except (Fault, NotThat):
+                continue
+            if frame is not None:
+                slots = frame.code.nlocalsplus + frame.code.stacksize
+                return place < at + layout.fr_localsplus + 8 * slots
+        return False
+
+    def _is_code(self, word: int) -> bool:
+        return word > _MOST_SEARCHED and self._python.objects.type_name(word & ~1) == "code"
+
+    def _chunk_around(self, place: int) -> Optional[Tuple[int, int]]:
+        """Return where the piece of a stack around a place begins and ends."""
+        for page in range(place & -_PAGE, max(place - _MOST_STACK, 0), -_PAGE):
+            try:
+                previous, size, top = self._memory.words(page, 3)
+            except Fault:
+                return None
+            if _LEAST_STACK <= size <= _MOST_STACK and not size & (_PAGE - 1) and 8 * top < size and not previous & 7:
+                return (page, page + size) if place < page + size else None
+        return None
+
+    @cached_property
+    def _live_frames(self) -> FrozenSet[int]:
+        threads = self._threads.values()
+        return frozenset(frame.address for thread in threads for frame in thread.frames)
+
     # ------------------------------------------------------------------ the interpreter
 
     @cached_property
@@ -153,18 +196,28 @@ class Registries:
 
     # ------------------------------------------------------------------ atexit
 
+    def exit_callables(self) -> Tuple[int, ...]:
+        """Return the addresses of what ``atexit`` is to call. Never raises."""
+        objects = self._python.objects
+        with contextlib.suppress(Fault, NotThat):
+            if self._exit_list is not None:
+                return tuple(objects.items(entry)[0] for entry in objects.items(self._exit_list))
+            return tuple(self._memory.u64(at) for at in self._blocks)
+        return ()
+
     @cached_property
     def _exits(self) -> FrozenSet[int]:
         """The places of references in callbacks of ``atexit``, up to 3.13."""
+        return frozenset(at + offset for at in self._blocks for offset in range(0, _CALLBACK, 8))
+
+    @cached_property
+    def _blocks(self) -> Sequence[int]:
         version = self._python.layout.version
         if version >= (3, 14) or not self._python.interpreters:
-            return frozenset()
+            return ()
         states = self._of_module() if version < (3, 10) else self._in_interpreter()
-        for array, count, room in states:
-            callbacks = self._callbacks(array, count, room)
-            if callbacks:
-                return frozenset(at + offset for at in callbacks for offset in range(0, _CALLBACK, 8))
-        return frozenset()
+        found = (self._callbacks(array, count, room) for array, count, room in states)
+        return next((callbacks for callbacks in found if callbacks), ())
 
     def _of_module(self) -> Iterator[Tuple[int, int, int]]:
         """Yield address of the array, length and room from the module's state."""

@@ -21,7 +21,9 @@ from ...cpython.execution.library import Library, Limits
 from ...cpython.execution.lookup import CALL, OPERATIONS, Applied
 from ...cpython.execution.machine import Machine
 from ...cpython.frames.frame import Frame as PyFrame
+from ...cpython.heap.allocations import Allocations
 from ...cpython.heap.reachability import PASSIVE, Reach
+from ...cpython.heap.registries import Registries
 from ...cpython.state.interpreter import Python, ThreadState
 from ...cpython.state.signals import handlers
 from ...evidence import PythonFrame, Resource, Waker
@@ -62,11 +64,12 @@ _OWN = ("/threading.py", "/asyncio/locks.py", "/queue.py", "/asyncio/queues.py",
 
 
 class Agent(NamedTuple):
-    """A thread by tid, a task by id, or a signal handler by number."""
+    """A thread by tid, a task by id, a signal handler by number, or what is called at exit by its address."""
 
     tid: Optional[int] = None
     task: Optional[str] = None
     signal: Optional[int] = None
+    exit: Optional[int] = None
 
 
 class _Judged(NamedTuple):
@@ -89,6 +92,7 @@ class Grading:
         self._alike: Dict[Tuple[object, ...], _Judged] = {}
         self._library: Optional[Library] = None
         self._handlers: Optional[Dict[int, int]] = None
+        self._at_exit: Optional[Sequence[int]] = None
         self._limit: Optional[TimeLimit] = None
 
     def graded(
@@ -122,7 +126,7 @@ class Grading:
                 done.append(changed(waker, grade="refers" if passive and not unknown else None))
             elif agent in named:
                 done.append(changed(waker, grade="names", site=_site(named[agent])))
-            elif agent.tid in later:
+            elif agent.tid in later and not self._leaves_alone(operations, subject, reach):
                 done.append(changed(waker, grade=None))
             else:
                 complete = bool(operations) and self._judged[agent].complete if agent in self._judged else False
@@ -130,6 +134,13 @@ class Grading:
         way = next((w.name for w in wakers if w.tid is None and w.task is None), None)
         done += [self._waker(agent, found, way) for agent, found in named.items() if agent not in mine]
         return tuple(done)
+
+    def _leaves_alone(self, operations: FrozenSet[str], subject: int, reach: Reach) -> bool:
+        """Return whether nothing that is called at exit can end the waits for an object."""
+        called = [self._judge(Agent(exit=callback)) for callback in self._exits()[:_MOST_AGENTS]]
+        return bool(operations) and all(
+            judged.complete and _names(judged, operations, subject, reach) is None for judged in called
+        )
 
     def _waker(self, agent: Agent, found: Applied, way: Optional[str]) -> Waker:
         """Return an agent as a waker that names the object."""
@@ -155,6 +166,13 @@ class Grading:
         if self._handlers is None:
             self._handlers = {handler.signal: handler.callable for handler in handlers(self._python) or ()}
         return self._handlers
+
+    def _exits(self) -> Sequence[int]:
+        if self._at_exit is None:
+            python = self._python
+            allocations = Allocations(python.memory, python.layout.version, python.on_musl)
+            self._at_exit = Registries(python, allocations).exit_callables()
+        return self._at_exit
 
     def _operations(self, resource: Resource) -> FrozenSet[str]:
         """Return the operations that end the waits for a resource; empty if unknown."""
@@ -208,7 +226,7 @@ class Grading:
         return tuple((frame.code.address, frame.lasti, tuple(python.frames.locals(frame))) for frame in frames)
 
     def _evaluated(self, agent: Agent, frames: Sequence[PyFrame], cut: bool) -> _Judged:
-        if not frames and agent.signal is None:
+        if not frames and agent.signal is None and agent.exit is None:
             return _Judged((), (), not cut)
         if self._limit is None:
             self._limit = TimeLimit(SECONDS)
@@ -219,7 +237,7 @@ class Grading:
         machine = Machine(self._library, Limits(TimeLimit(SECONDS * _SHARE, within=self._limit)))
         for frame in frames:
             machine.frame(frame)
-        handler = self._signal_handlers().get(agent.signal) if agent.signal is not None else None
+        handler = self._signal_handlers().get(agent.signal) if agent.signal is not None else agent.exit
         if handler is not None:
             machine.callable(handler)
         released = machine.released()

@@ -248,6 +248,7 @@ class Reaches:
     def _completed(self, resource: Resource, reach: Reach, others: bool) -> Resource:
         actors = sorted(reach.actors, key=lambda actor: (self._who(actor), _where(actor.way)))
         wakers = (*resource.wakers, *self._graded(resource, reach, tuple(map(self._waker, actors)), others))
+        resource = changed(resource, left_behind=reach.left_behind or None)
         if not reach.complete:
             named = any(one.tid is None and one.task is None and one.grade != "refers" for one in wakers)
             return changed(resource, wakers=wakers, unnamed=True if reach.accounted and not named else None)

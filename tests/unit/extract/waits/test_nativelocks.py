@@ -149,7 +149,7 @@ def test_a_library_that_calls_back_into_itself() -> None:
     resource = only(settled(core, {1: (AT, *SEMAPHORE)}, {1: twice, 2: BUSY}))
     assert (resource.owner_tid, resource.owner_basis) == (1, "inferred")
     for stacks in ({1: [*TAKING, native("parse"), python], 2: BUSY}, {1: twice}):
-        assert only(settled(core, {1: (AT, *SEMAPHORE)}, stacks)).owner_tid is None  # type: ignore[arg-type]
+        assert only(settled(core, {1: (AT, *SEMAPHORE)}, stacks)).owner_tid is None
 
 
 def test_a_semaphore_that_processes_open_by_name() -> None:
