@@ -32,7 +32,7 @@ class Poller(NamedTuple):
         return len(self.tasks) or len(self.tids)
 
 
-def pollers(process: Process) -> List[Poller]:
+def pollers(view: View, process: Process) -> List[Poller]:
     """Return the polling tasks of a process, by line, most tasks first."""
     loops = {loop.id: loop.tid for loop in process.loops}
     found: Dict[PythonFrame, List[Task]] = {}
@@ -41,11 +41,25 @@ def pollers(process: Process) -> List[Poller]:
             frame = next((f for f in task.stack if not knowledge.is_loop_turn(f)), None)
             if frame is not None:
                 found.setdefault(frame, []).append(task)
+        elif task.state == "running":
+            frame = _turn_of(view, process, task, loops.get(task.loop or ""))
+            if frame is not None:
+                found.setdefault(frame, []).append(task)
     result = []
     for frame, tasks in found.items():
         tids = sorted({tid for tid in (loops.get(t.loop or "") for t in tasks) if tid is not None})
         result.append(Poller(frame, tuple(tasks), tuple(tids)))
     return sorted(result, key=lambda p: (-len(p.tasks), p.frame.file, p.frame.line or 0))
+
+
+def _turn_of(view: View, process: Process, task: Task, tid: Optional[int]) -> Optional[PythonFrame]:
+    """Return the line at which the running task gives up its turn by sleep(0), now or in samples of its loop's thread."""
+    own, thread = knowledge.own_frame(task.stack), view.thread(process, tid)
+    if own is None or thread is None:
+        return None
+    sampled = [knowledge.own_frame(frames) for _count, frames in view.samples(thread)]
+    turns = [f for f in (own, *sampled) if f is not None and (f.file, f.function) == (own.file, own.function)]
+    return next((f for f in turns if _SLEEP_0.search(view.evidence.source(f.file, f.line) or "")), None)
 
 
 def polling_threads(view: View, process: Process) -> List[Poller]:

@@ -82,7 +82,7 @@ _READY_REMEDY = Template(
 def match(view: View) -> Iterator[Answer]:
     """Yield answers for polling tasks, undelivered cancellations and callbacks that are always ready."""
     for process in view.pythons:
-        found = [p for p in pollers(process) if not _crowded(process, p)]
+        found = [p for p in pollers(view, process) if not _crowded(process, p)]
         cancelled = list(undelivered(view, process, MIN_CPU, MIN_SPIN))
         yield from [_polling(view, process, found)] if found else cancelled or _always_ready(view, process)
         yield from turning(view, process, MIN_CPU)

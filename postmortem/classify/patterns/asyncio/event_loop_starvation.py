@@ -118,7 +118,7 @@ def _answer(view: View, process: Process, loop: Loop, thread: Thread) -> Answer:
     if inside < MIN_INSIDE:
         return No(_NO_WORK(ready=_queued(loop), share=1 - inside, thread=named(thread)))
     tasks = [t for t in process.tasks if t.loop == loop.id and t.state == "pending" and t.ready]
-    if sum(len(p.tasks) for p in pollers(process)) > len(tasks) // 2 and not places:
+    if sum(len(p.tasks) for p in pollers(view, process)) > len(tasks) // 2 and not places:
         return No(_ONLY_POLLS(thread=named(thread)))
     return _match(view, process, loop, thread, tasks, inside, places)
 

@@ -95,7 +95,7 @@ def match(view: View) -> Iterator[Answer]:
         if rates is None:
             yield CannotTell((_NO_COUNT(),))
             continue
-        if not rates.fast and not _wakes_in_vain(process, threads, rates):
+        if not rates.fast and not _wakes_in_vain(view, process, threads, rates):
             yield No(_SLOW(pid=process.pid, rate=rates.handoffs, pace=rates.pace))
             continue
         wanted = view.demand(process)
@@ -105,12 +105,12 @@ def match(view: View) -> Iterator[Answer]:
         yield _match(view, process, threads, rates)
 
 
-def _wakes_in_vain(process: Process, threads: List[Thread], rates: Rates) -> bool:
+def _wakes_in_vain(view: View, process: Process, threads: List[Thread], rates: Rates) -> bool:
     """Return whether threads wake far more often than the timer wakes waiters, although the holder hardly changes.
 
     A polling thread that releases the GIL takes it back before the thread that it woke can run.
     """
-    if sum(t.gil == "waits" for t in threads) < 2 or not pollers(process):
+    if sum(t.gil == "waits" for t in threads) < 2 or not pollers(view, process):
         return False
     return rates.wakes - len(threads) * rates.pace >= RATIO * rates.pace * rates.part
 
@@ -118,7 +118,7 @@ def _wakes_in_vain(process: Process, threads: List[Thread], rates: Rates) -> boo
 def _match(view: View, process: Process, threads: List[Thread], rates: Rates) -> Match:
     competing = [t for t in threads if (view.switches(t) or 0) >= 1 or t.gil in ("waits", "holds")]
     waiting = [t for t in threads if t.gil == "waits"]
-    found = pollers(process) or polling_threads(view, process)
+    found = pollers(view, process) or polling_threads(view, process)
     woken = [] if found else crowds(view, process, rates.pace * rates.part)
     count = len(competing) or len(threads)
     cpu = view.cpu(process)

@@ -23,6 +23,7 @@ from ...facts import clauses
 from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
+from ...roots.works import works
 from .pipes import Waiter, waiters
 
 PATTERN = Pattern(
@@ -109,12 +110,12 @@ def _judge(view: View, waiter: Waiter) -> Answer:
     }
     # a process whose main thread waits for this one is not the cause, whatever its other threads do
     holders = [h for h in holders if h.pid not in beside]
-    works = any(h is not process and any(view.moves(t) or not view.rests(t) for t in h.threads) for h in holders)
+    at_work = any(h is not process and _may_release(view, h) for h in holders)
     # if its own process holds the lock, and the other threads work or there are none, the polling thread may hold it
     # itself while it sleeps
     others = [t for t in process.threads if t is not waiter.thread and t.python]
     holds = asks is not None and lock.owner_pid == process.pid and (not others or any(map(view.moves, others)))
-    sure = frame is not None and view.matters(process, waiter.thread) and not works and not holds
+    sure = frame is not None and view.matters(process, waiter.thread) and not at_work and not holds
     elsewhere = owner is not None and owner is not process and owner.pid not in beside and not _sleeps(view, owner)
     root = owner.pid if owner is not None and elsewhere else -1
     return Match(
@@ -127,6 +128,17 @@ def _judge(view: View, waiter: Waiter) -> Answer:
         because_of=_CAUSES if root > 0 else (),
         cause_pid=root,
     )
+
+
+def _may_release(view: View, holder: Process) -> bool:
+    """Return whether a holder is about to release the lock: its main thread goes on, or another one works.
+
+    Threads that now and then look after something, as heartbeats do, are in any program.
+    """
+    main = view.main(holder)
+    if main is not None and (view.moves(main) or not view.rests(main)):
+        return True
+    return any(works(view, thread) for thread in holder.threads)
 
 
 def _sleeps(view: View, owner: Process) -> bool:
