@@ -12,7 +12,8 @@ from .values import PLAIN, UNKNOWN, Atom, Value, either
 #: Names of methods that are noted when loaded or called: they end waits (threading, queue, asyncio, concurrent.futures).
 OPERATIONS = frozenset((
     "set", "notify", "notify_all", "notifyAll", "put", "put_nowait", "get", "get_nowait", "task_done", "shutdown",
-    "release", "acquire", "wait", "abort", "reset", "set_result", "set_exception", "set_running_or_notify_cancel", "cancel", "send", "send_exception",
+    "release", "acquire", "wait", "abort", "reset", "set_result", "set_exception", "set_running_or_notify_cancel", "cancel",
+    "send", "send_exception",
 ))  # fmt: skip
 #: Stands for a call of the value itself.
 CALL = "()"

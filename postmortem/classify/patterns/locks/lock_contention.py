@@ -22,7 +22,7 @@ from ....evidence.vocabulary import ResourceKind
 from ....findings import Template, Text
 from ....waitgraph import Agent
 from ...facts import clauses
-from ...facts.knowledge import own_frame
+from ...facts.knowledge import in_table, multiprocessing, own_frame
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 from .lockqueues import LockQueue, queue_of, wanted
@@ -50,6 +50,10 @@ _LOCKS: FrozenSet[ResourceKind] = frozenset(("lock", "rlock", "mutex", "shared-s
 MIN_WAITERS, MIN_AVERAGE = 2, 1.5
 #: Least share of the waiters that got the lock, or were elsewhere, at some time of the window.
 MIN_MOVED = 0.3
+#: Least mean share of the window for which those who wait now waited: with less, the lock is used often, but rarely kept.
+MIN_SHARE = 0.5
+#: Functions that take the next item out of a queue between processes, under its lock for reading.
+_TAKES = tuple((file, "get") for file in (*multiprocessing("queues"), *multiprocessing("pool"), "billiard/queues.py"))
 
 _SUMMARY = Template("{count:n thread} {count:v queue} for {lock}{holder}; it does change hands")
 _SUMMARY_OF_TASKS = Template("{count:n task} {count:v queue} for {lock}; it does change hands")
@@ -61,6 +65,7 @@ _STANDS_STILL = Template("{wanted}, does not change hands at all")
 _GIVEN_TO_NONE = Template("{wanted}, was acquired by none of them during the window{rests}")
 _RESTS = Template("; no holder was seen to make progress")
 _RARELY_WANTED = Template("{wanted}, had only {average:.1f} waiters on average over the window")
+_TURNS = Template("{wanted}, is held by {holder}, which waits for the next item of the queue: they take turns at that")
 _QUEUED = Template(
     "{count:n thread} wanted {lock} at the moment of capture, {average:.1f} on average over {seconds:.1f} s"
 )
@@ -103,9 +108,18 @@ def _answer(view: View, process: Process, queue: LockQueue) -> Answer:
     )
     if not queue.moved or (queue.moved < MIN_MOVED * len(queue.waiters) and not holder_moves):
         return No(_GIVEN_TO_NONE(wanted=wanted_by, rests=None if holder_moves else _RESTS()))
+    if queue.holder is not None and _waits_for_a_job(queue.holder):
+        return No(_TURNS(wanted=wanted_by, holder=clauses.named(queue.holder)))
     if queue.average < MIN_AVERAGE:
         return No(_RARELY_WANTED(wanted=wanted_by, average=queue.average))
     return _match(view, process, queue)
+
+
+def _waits_for_a_job(holder: Thread) -> bool:
+    """Return whether the holder has nothing to do: it waits for the next item of a queue between processes, as the rest will."""
+    wait = holder.wait
+    reads = wait is not None and wait.kind == "pipe" and wait.syscall in ("read", "poll", "select")
+    return reads and any(in_table(frame, _TAKES) for frame in holder.python[:6])
 
 
 def _match(view: View, process: Process, queue: LockQueue) -> Match:
@@ -126,8 +140,9 @@ def _match(view: View, process: Process, queue: LockQueue) -> Match:
     wanting = [f for t in queue.waiters for f in [own_frame(t.python)] if f is not None]
     frames += wanting[:2]
     frames += queue.inside(view)
+    moves = queue.moved > 1 or queue.moved >= MIN_MOVED * count
     return Match(
-        confidence="likely" if queue.moved > 1 or queue.moved >= MIN_MOVED * count else "possible",
+        confidence="likely" if moves and queue.share >= MIN_SHARE else "possible",
         summary=_SUMMARY(count=count, lock=lock, holder=named),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, queue.holder) for f in list(dict.fromkeys(frames))[:6]),

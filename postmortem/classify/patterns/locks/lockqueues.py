@@ -20,6 +20,7 @@ class LockQueue(NamedTuple):
     average: float  # average number of waiters over the window
     moved: int  # number of waiters that were elsewhere at times, so had got the lock
     handed: bool = False  # the holder was seen to wait for it earlier in the window
+    share: float = 0.0  # mean share of the window for which those who wait now waited for it
 
     @property
     def under(self) -> Optional[PythonFrame]:
@@ -65,10 +66,12 @@ def queue_of(
     """Return the queue of a lock; ``crowd``: the processes that share it."""
     places = {_key(frame) for t in waiters for frame in [own_frame(t.python)] if frame is not None}
     average, moved = 0.0, 0
+    shares: List[float] = []
     for thread in (t for one in crowd or (process,) for t in one.threads):
         total = sum(count for count, _frames in view.samples(thread))
         inside = sum(n for n, frames in view.samples(thread) for f in [own_frame(frames)] if f and _key(f) in places)
         average += inside / total if total else 0.0
+        shares += [inside / total] if total and thread in waiters else []
     for thread in waiters:
         keys = {_key(f) for _n, frames in view.samples(thread) for f in [own_frame(frames)] if f is not None}
         moved += bool(keys - places) or view.moves(thread)
@@ -78,7 +81,8 @@ def queue_of(
     waited = [own_frame(frames) for _n, frames in view.samples(holder)] if holder is not None else []
     turns = lock.kind == "shared-semaphore"  # as those of a pool's workers, who take turns at waiting for a job
     handed = not turns and any(frame is not None and _key(frame) in places for frame in waited)
-    return LockQueue(lock, waiters, holder, held, average, moved + handed, handed)
+    share = sum(shares) / len(shares) if shares else 0.0
+    return LockQueue(lock, waiters, holder, held, average, moved + handed, handed, share)
 
 
 def _key(frame: PythonFrame) -> Tuple[str, Optional[int], str]:

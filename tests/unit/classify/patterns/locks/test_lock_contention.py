@@ -58,13 +58,24 @@ def test_one_waiter_is_no_queue(count: int, expected: Optional[str]) -> None:
     assert found(contended(count)).get("lock-contention") == expected
 
 
-@pytest.mark.parametrize(("at", "expected"), [(25, "likely"), (24, None)])
+@pytest.mark.parametrize(("at", "expected"), [(50, "likely"), (25, "possible"), (24, None)])
 def test_how_many_want_it_on_average(at: int, expected: Optional[str]) -> None:
-    """Six threads that are a quarter of the time there are one and a half; fewer, and it says how many."""
+    """Six threads that are a quarter of the time there are one and a half; fewer, and it says how many. Those that are
+    elsewhere for most of the time only use it often."""
     known = contended(6, ((at, TAKES), (100 - at, AWAY)))
     assert found(known).get("lock-contention") == expected
     ruled = {r.pattern: r.because for r in classify(known).ruled_out}
     assert ("on average" in ruled.get("lock-contention", "")) == (expected is None)
+
+
+def test_who_waits_for_the_next_item_holds_a_queues_lock_on_purpose() -> None:
+    """The others of a pool of processes are to wait behind it: there is nothing to do."""
+    known = contended()
+    busy = known.processes[0]
+    get = frame("get", 102, file="/usr/lib/python3.12/multiprocessing/queues.py")
+    idle = changed(busy.threads[1], stack=(get, *INSIDE), wait=Wait("pipe", "read", endless=True))
+    queue = changed(busy, threads=(busy.threads[0], idle, *busy.threads[2:]))
+    assert "lock-contention" not in found(changed(known, processes=(queue,)))
 
 
 def test_a_lock_that_was_given_to_nobody_does_not_move() -> None:
