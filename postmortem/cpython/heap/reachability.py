@@ -48,9 +48,9 @@ _QUEUES = {"_ready": "the ready queue", "_scheduled": "the timers", "_selector":
 #: Containers and callables: what refers to an object in one of these knows it by the name that it has for these.
 _UNNAMED = ("item", "key", "value", "field", "stack", "weak")
 _CALLABLES = ("method", "functools.partial", "function", "builtin_function_or_method", "builtin_method")
-#: Beginnings of paths that code can follow which knows a module or class, or that belong to agents of their own; others
-#: run code by themselves.
-PASSIVE = ("global ", "module ", "the class ", "the handlers of signals")
+#: Beginnings of paths that code can follow which knows a module or class, that belong to agents of their own, or that are
+#: called at events such as a fork; others run code by themselves.
+PASSIVE = ("global ", "module ", "the class ", "the handlers of signals", "the hooks of the interpreter")
 #: Most such places that are told: each logger of a program may be one.
 _MOST_PASSIVE = 8
 #: Files of callbacks of weak references that do nothing but remove an entry of their own table (Lib/weakref.py).

@@ -41,6 +41,8 @@ from .grading import Grading
 from .urgency import Urgency
 
 SECONDS = 2.0
+#: Seconds: a time limit that ends a wait only later than that is as good as none.
+_FAR_S = 60.0
 #: Further seconds for a process with _LARGEST bytes or more, in proportion for less: with numpy, without.
 _MORE, _MORE_SLOWLY = 1.0, 10.0
 _LARGEST = 250 << 20
@@ -299,8 +301,9 @@ class Reaches:
 
 
 def _is_endless(wait: Union[Wait, TaskWait]) -> bool:
-    """Return whether no time limit ends a wait; of a poll nothing that is known to."""
-    return wait.endless is not False if wait.polls_s is not None else bool(wait.endless)
+    """Return whether no time limit ends a wait, or only one that is far away; of a poll nothing that is known to."""
+    endless = wait.endless is not False if wait.polls_s is not None else bool(wait.endless)
+    return endless or (wait.remaining_s or 0.0) >= _FAR_S
 
 
 def _size(ranges: Sequence[Tuple[int, int]]) -> int:

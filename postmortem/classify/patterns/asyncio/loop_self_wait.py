@@ -68,18 +68,22 @@ _ACCEPTS = Template(
 _IN_QUEUE = Template(" ({count:n connection} {count:v wait} to be accepted)")
 _STANDS_STILL = Template("{thread} is the thread of that event loop, so nothing in its ready queue can run")
 _CALLBACKS = Template("its ready queue has {ready:n callback}: {frames: and }, of the very code that waits")
+#: Seconds: a shorter time limit ends the wait soon. A longer one ends it with an error, not with what is waited for.
+_LONG_S = 5.0
 #: Most callbacks named.
 _NAMED = 3
 _WORK = Template("its event loop has {ready:n ready callback} and {tasks:n waiting task}")
 
 
 def match(view: View) -> Iterator[Answer]:
-    """Yield a match for each loop thread that waits without a time limit for work of its own loop."""
+    """Yield a match for each loop thread that waits for work of its own loop, without a time limit or with a long one."""
     for process in view.pythons:
         for loop in process.loops:
             thread = view.thread(process, loop.tid)
             wait = thread.wait if thread is not None else None
-            if thread is None or wait is None or wait.kind in ("event-loop", "sleep", "gil") or wait.endless is False:
+            if thread is None or wait is None or wait.kind in ("event-loop", "sleep", "gil"):
+                continue
+            if wait.endless is False and (wait.timeout_s or 0.0) < _LONG_S:
                 continue
             resource = next((r for r in process.resources if r.id == wait.resource), None)
             if resource is not None and resource.kind == "socket":
