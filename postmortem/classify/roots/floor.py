@@ -122,6 +122,8 @@ def _of_outside(root: Root, thread: Optional[Thread]) -> Optional[str]:
         return "pipe-deadlock"
     if root.kind == "sleep" and thread is not None and _asks_for_lock(thread):
         return "orphaned-lock"
+    if root.kind == "sleep" and thread is not None and _asks_for_part(thread):
+        return "pool-exhausted"
     return _PATTERNS.get(root.kind)
 
 
@@ -144,6 +146,12 @@ def _asks_for_lock(thread: Thread) -> bool:
     """Return whether a thread sleeps between two attempts of a library to get a lock, such as one kept by a server."""
     inside = thread.python[0] if thread.python else None
     return inside is not None and knowledge.is_library(inside) and inside.function in _ASKS
+
+
+def _asks_for_part(thread: Thread) -> bool:
+    """Return whether a thread sleeps between two attempts of a library to get a part of a pool, which its module's name says."""
+    inside = thread.python[0] if thread.python else None
+    return inside is not None and knowledge.is_library(inside) and "pool" in inside.file.rpartition("/")[2].lower()
 
 
 def _of_lock(view: View, root: Root) -> Optional[str]:

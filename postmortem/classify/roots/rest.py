@@ -134,3 +134,19 @@ DISPATCHES = (
     ("/socketserver.py", "process_request"),
     ("anyio/_backends/_asyncio.py", "run"),
 )
+
+
+def is_asleep(thread: Thread) -> bool:
+    """Return whether a thread is in a plain sleep."""
+    return thread.wait is not None and thread.wait.kind == "sleep"
+
+
+def asks_for_a_result(thread: Thread) -> bool:
+    """Return whether a thread sleeps inside a library that the program has called: a retry, a back-off, a lock that is polled."""
+    own = knowledge.own_frame(thread.python)
+    return (
+        is_asleep(thread)
+        and own is not None
+        and not knowledge.is_library(own)
+        and knowledge.is_library(thread.python[0])
+    )

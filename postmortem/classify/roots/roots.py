@@ -13,7 +13,17 @@ from ..facts import native
 from ..facts.knowledge import COLLECTS, in_table, is_library, is_stdlib, is_typed, own_frame
 from ..facts.sessions import is_unasked
 from ..facts.view import View, is_python
-from .rest import awaits_request, has_company, in_request, is_native, is_parked, is_servers, serves
+from .rest import (
+    asks_for_a_result,
+    awaits_request,
+    has_company,
+    in_request,
+    is_asleep,
+    is_native,
+    is_parked,
+    is_servers,
+    serves,
+)
 from .walk import Way, follow
 
 #: Waits that name their kind by themselves; the others depend on more than the edge.
@@ -223,7 +233,7 @@ def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
         return (company or at_work or (kind == "signal" and _may_handle(view, process, way.edge))) and not (
             collects
             or short
-            or (thread is not None and _asks_for_a_result(thread) and not _serves_beside(view, process, thread))
+            or (thread is not None and asks_for_a_result(thread) and not _serves_beside(view, process, thread))
             or (kind != "sleep" and thread is not None and calls_for_a_result(thread))
         )
     return rank < 2 and kind in ("sleep", "signal", "queue") and len(way.agents) == 1
@@ -252,12 +262,6 @@ def _may_handle(view: View, process: Process, edge: Optional[Edge]) -> bool:
 def _serves(view: View, agent: Agent) -> bool:
     process, thread = view.by_pid.get(agent.pid), view.graph.places.thread(agent)
     return process is not None and thread is not None and serves(view, process, thread)
-
-
-def _asks_for_a_result(thread: Thread) -> bool:
-    """Return whether a thread sleeps inside a library that the program has called: a retry, a back-off, a lock that is polled."""
-    own = own_frame(thread.python)
-    return _is_asleep(thread) and own is not None and not is_library(own) and is_library(thread.python[0])
 
 
 def calls_for_a_result(thread: Thread) -> bool:
@@ -290,11 +294,6 @@ def _is_short(thread: Thread) -> bool:
     return bool(thread.python) and length is not None and length < _PACE_S
 
 
-def _is_asleep(thread: Thread) -> bool:
-    """Return whether a thread is in a plain sleep."""
-    return thread.wait is not None and thread.wait.kind == "sleep"
-
-
 def _moved(view: View, way: Way, kind: RootKind) -> bool:
     """Return whether an agent of the path made progress over the window; False without one.
 
@@ -303,8 +302,8 @@ def _moved(view: View, way: Way, kind: RootKind) -> bool:
     process, thread = view.by_pid.get(way.end.pid), view.graph.places.thread(way.end)
     if kind in ("python", "native"):
         return process is None or is_python(process) or thread is None or not view.rests(thread)
-    if kind == "sleep" and process is not None and thread is not None and _is_asleep(thread) and view.rests(thread):
-        if _asks_for_a_result(thread) and not _serves_beside(view, process, thread):
+    if kind == "sleep" and process is not None and thread is not None and is_asleep(thread) and view.rests(thread):
+        if asks_for_a_result(thread) and not _serves_beside(view, process, thread):
             return False
         if _is_short(thread) and view.work_beside(process, thread):
             return True

@@ -9,7 +9,7 @@ from ...evidence import Process, Thread
 from ...waitgraph import Agent, Edge, Place
 from ..facts.knowledge import is_library
 from ..facts.view import View
-from .rest import awaits_request, serves
+from .rest import asks_for_a_result, awaits_request, serves
 
 _MOST = 60
 
@@ -196,6 +196,9 @@ def hindered(view: View, edge: Edge) -> Optional[Agent]:
                 return waker
         return None
     able = only_able(view, edge)
+    retries = view.graph.places.thread(able) if able is not None else None
+    if retries is not None and asks_for_a_result(retries) and able == only_able(view, edge, named=True):
+        return able
     own = (
         telling(view, able)
         if able is not None and not _serves(view, able) and not _awaits_request(view, able)
