@@ -101,6 +101,20 @@ def test_a_librarys_retries_for_a_lock_are_no_mere_sleep() -> None:
     assert (root.kind, pattern_of(view, root)) == ("sleep", "orphaned-lock")
 
 
+@pytest.mark.parametrize(
+    ("known", "root"), [(True, (2, "sleep", "pool-exhausted")), (False, (1, "queue", "missed-wakeup"))]
+)
+def test_retries_for_a_part_of_a_pool_hold_up_who_waits_for_them(known: bool, root: Any) -> None:
+    """The main thread waits for what only a thread puts that asks a library's pool again and again."""
+    inside = frame("connect", 116, "/venv/lib/python3.12/site-packages/playhouse/pool.py")
+    asks = thread(2, (inside, frame("store", 54)), wait=Wait("sleep", "clock_nanosleep", timeout_s=0.1, endless=False))
+    wakers = (Waker("reach", "memory", tid=2, grade="names"),) if known else ()
+    done = Resource("q", "queue", "Queue done (empty)", waiters=(1,), wakers=wakers)
+    main = thread(1, (*stack("queue.get"), frame("main", 9)), wait=Wait("condition", "futex", "q", endless=True))
+    view, found = first(whole([main, asks], done))
+    assert (found.agent.tid, found.kind, pattern_of(view, found)) == root
+
+
 def test_a_loop_that_joins_who_waits_for_it() -> None:
     """A reactor's thread joins a worker at its end, and that waits for an answer of the reactor's."""
     loop = frame("mainLoop", 1250, "/venv/lib/python3.12/site-packages/twisted/internet/base.py")
