@@ -17,6 +17,7 @@ from ...waitgraph import Agent, Edge
 from ..facts import clauses, knowledge
 from ..facts.view import View
 from ..pattern import Match
+from .rest import asks_for_lock
 from .roots import Root, blocked_loop, frame_of, waiting
 from .walk import Way, only_able
 from .works import nobody_works
@@ -110,6 +111,8 @@ def pattern_of(view: View, root: Root) -> Optional[str]:
         lost = process is not None and process.forked and (process.left_behind or _is_left_behind(view, root))
         missed = "future-never-resolved" if root.agent.task is not None else "missed-wakeup"
         return "fork-lost-thread" if lost else missed
+    if root.kind == "socket" and thread is not None and asks_for_lock(thread):
+        return "orphaned-lock"
     return _of_outside(root, thread) if root.kind in ("unknown", "pipe", "sleep") else _PATTERNS.get(root.kind)
 
 
@@ -120,15 +123,11 @@ def _of_outside(root: Root, thread: Optional[Thread]) -> Optional[str]:
         return "future-never-resolved" if root.agent.task is not None else "network-wait" if polls else None
     if root.kind == "pipe" and root.way.edge is not None and root.way.edge.verb == "writes to":
         return "pipe-deadlock"
-    if root.kind == "sleep" and thread is not None and _asks_for_lock(thread):
+    if root.kind == "sleep" and thread is not None and asks_for_lock(thread):
         return "orphaned-lock"
     if root.kind == "sleep" and thread is not None and _asks_for_part(thread):
         return "pool-exhausted"
     return _PATTERNS.get(root.kind)
-
-
-#: Names of functions that ask for a lock again and again, with sleeps between.
-_ASKS = ("acquire", "lock", "__enter__")
 
 
 def _joins_in_loop(view: View, way: Way) -> bool:
@@ -140,12 +139,6 @@ def _joins_in_loop(view: View, way: Way) -> bool:
     return any(
         thread is not None and any(knowledge.in_table(f, knowledge.LOOPS) for f in thread.python) for thread in threads
     )
-
-
-def _asks_for_lock(thread: Thread) -> bool:
-    """Return whether a thread sleeps between two attempts of a library to get a lock, such as one kept by a server."""
-    inside = thread.python[0] if thread.python else None
-    return inside is not None and knowledge.is_library(inside) and inside.function in _ASKS
 
 
 def _asks_for_part(thread: Thread) -> bool:
@@ -188,6 +181,8 @@ _PATTERNS: Dict[RootKind, str] = {
 
 def _of_cycle(cycle: Tuple[Edge, ...]) -> str:
     kinds = {edge.kind for edge in cycle}
+    if "process" in kinds and "pipe" in kinds and not any(edge.verb == "writes to" for edge in cycle):
+        return "pipe-never-closed"  # a child is to end, which reads until all have closed their ends
     if kinds & {"pipe", "socket", "process", "descriptors"}:
         return "pipe-deadlock"
     if "pool" in kinds and kinds <= {"pool", "thread"}:

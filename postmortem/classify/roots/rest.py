@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import FrozenSet, Optional
 
 from ...evidence import Loop, Process, Resource, Task, Thread
@@ -136,6 +137,10 @@ DISPATCHES = (
 )
 
 
+#: Names of functions that ask for a lock.
+_ASKS = ("acquire", "lock", "__enter__")
+
+
 def is_asleep(thread: Thread) -> bool:
     """Return whether a thread is in a plain sleep."""
     return thread.wait is not None and thread.wait.kind == "sleep"
@@ -150,3 +155,17 @@ def asks_for_a_result(thread: Thread) -> bool:
         and not knowledge.is_library(own)
         and knowledge.is_library(thread.python[0])
     )
+
+
+def asks_for_lock(thread: Thread) -> bool:
+    """Return whether a thread is in a library's function that gets a lock which is kept elsewhere, such as by a server.
+
+    It sleeps between two attempts, or waits for the server's answer in a module of locks.
+    """
+    inside = thread.python[0] if thread.python else None
+    if inside is None or not knowledge.is_library(inside):
+        return False
+    if is_asleep(thread):
+        return inside.function in _ASKS
+    called = itertools.takewhile(lambda frame: knowledge.is_library(frame) or knowledge.is_stdlib(frame), thread.python)
+    return any(frame.function in _ASKS and "lock" in "/".join(frame.file.split("/")[-2:]) for frame in called)

@@ -277,12 +277,17 @@ def _inside(view: View, edge: Edge, process: Agent) -> Optional[Agent]:
     return Agent(process.pid, main.tid)
 
 
+#: Waits for a result, which a program does not end by.
+_RESULTS = ("future", "async-future", "pool-result")
+
+
 def _waits_for_anyone(view: View, place: Place, main: Thread) -> bool:
     """Return whether a process waits for whichever client comes next, or its main thread for a signal to end."""
     wait = main.wait
     if wait is None:
         return False
-    signalled = any(edge.signals for edge in view.graph.edges.get(Agent(place.pid, main.tid), ()))
+    several = view.graph.edges.get(Agent(place.pid, main.tid), ())
+    signalled = any(edge.signals and edge.kind not in _RESULTS for edge in several)
     return _is_served(main) or signalled
 
 

@@ -26,6 +26,7 @@ from ...facts.knowledge import awaits_network, own_frame
 from ...facts.sessions import is_unasked
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
+from ...roots.rest import asks_for_lock
 from ...roots.walk import follow
 from ..asyncio.wakers import peers_only
 from .pipes import awaits_orders
@@ -48,6 +49,7 @@ _PEER = Template("a network peer")
 _NO_TIMEOUT = Template("without a timeout")
 _TIMEOUT_UNKNOWN = Template("with no known timeout")
 _CALL = Template("{thread} is in the system call {call}, {limit}")
+_WANTS_LOCK = Template("{thread} waits for a lock that a server keeps: the server answers when it is free")
 _PEER_IN_TREE = Template("the other end is in the same process tree: look at the process that should answer there")
 _PEER_UNKNOWN = Template("which peer it is was not recorded: only a capture of the running process shows that")
 _MAY_BE_IDLE = Template("nothing shows that the main thread waits for it: it may be idle by design")
@@ -88,6 +90,8 @@ def match(view: View) -> Iterator[Answer]:
                 yield No(serves(thread=who))
             elif is_unasked(view, resource):
                 yield No(_NOTHING_ASKED(waiter=who))
+            elif asks_for_lock(thread):
+                yield No(_WANTS_LOCK(thread=who))
             elif thread.wait.endless is False:
                 yield No(_HAS_TIMEOUT(thread=who))
             else:
