@@ -99,6 +99,10 @@ def reentries(view: View) -> Iterator[Reentry]:
                 yield Reentry(process, thread, resource, held, via, entered, stuck)
 
 
+#: Modules of primitives between processes whose signals wait for those who are woken.
+_SYNCHRONIZE = knowledge.multiprocessing("synchronize")
+
+
 class Interrupted(NamedTuple):
     """A thread that waits, in a signal handler, for a lock whose holder no frame shows, and the code that it interrupted."""
 
@@ -133,7 +137,12 @@ def interrupted(view: View) -> Iterator[Interrupted]:
 
 
 def _is_inside(above: Tuple[PythonFrame, ...], below: Tuple[PythonFrame, ...]) -> bool:
-    """Return whether interrupted code is in a function that waits above it, or in a method that takes or releases a lock."""
+    """Return whether interrupted code is in a function that waits above it, or in a method that takes or releases a lock.
+
+    Or in the module whose function waits above it: an event of multiprocessing that is set waits for its waiters to wake.
+    """
+    if above and below and above[0].file == below[0].file and above[0].file.endswith(_SYNCHRONIZE):
+        return True
     waiting = {(f.file, f.function) for f in above}
     taking = bool(below) and below[0].function in ("__enter__", "__exit__", "acquire", "release")
     return taking or any((f.file, f.function) in waiting for f in below[:4])

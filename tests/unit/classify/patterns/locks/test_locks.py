@@ -127,6 +127,18 @@ def test_the_handler_that_waits_would_not_help_itself(others: Any, confidence: s
     assert found(told)["signal-handler-deadlock"] == confidence
 
 
+@pytest.mark.parametrize(("interrupted", "expected"), [("wait", True), ("work", False)])
+def test_an_event_between_processes_that_a_handler_sets(interrupted: str, expected: bool) -> None:
+    """It waits for its waiters to wake, and the interrupted code is one of them; any other code may be elsewhere."""
+    file = "/usr/lib/python3.12/multiprocessing/synchronize.py"
+    handler = changed(frame("on_term", 25), role="signal-handler")
+    below = frame("wait", 261, file) if interrupted == "wait" else frame("work", 52)
+    frames = (frame("notify", 290, file), frame("set", 338, file), handler, below, frame("coordinate", 52))
+    woken = Resource("s", "shared-semaphore", "Event closing (its count of the woken)", key="k", waiters=(1,), value=0)
+    waiting = thread(1, frames, wait=Wait("semaphore", "futex", "s", endless=True))
+    assert ("signal-handler-deadlock" in found(evidence(process([waiting], resources=(woken,))))) is expected
+
+
 def test_weakref_callbacks_and_signal_handlers_are_told_apart() -> None:
     """By the name of what runs when an object goes away, by the role that the reader saw, or by CPython's own functions
     between the frames."""
