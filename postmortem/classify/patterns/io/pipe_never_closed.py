@@ -131,8 +131,20 @@ def _may_write(view: View, reader: Process, pipe: Resource, other: Holder) -> bo
     if process is None:  # a process that was not captured has inherited it, unless it gave the pipe to the reader
         return any(end.pid == reader.pid and end.fd == 0 for end in pipe.ends)
     if process.ppid == reader.ppid and process.ppid in view.by_pid:
+        if _awaits_both(view, process, reader):
+            return False
         return other.standard or process.argv == view.by_pid[process.ppid].argv
     return reader.pid in view.ancestors(process)
+
+
+def _awaits_both(view: View, holder: Process, reader: Process) -> bool:
+    """Return whether a holder is a worker at rest of a parent that waits for the reader to end."""
+    parent = view.by_pid.get(reader.ppid) if reader.ppid is not None else None
+    if parent is None or not any(holder.pid in pool.processes for pool in parent.pools):
+        return False
+    several = [view.graph.edges.get(Agent(parent.pid, thread.tid), ()) for thread in parent.threads]
+    awaited = any(edge.kind == "process" and Agent(reader.pid) in edge.wakers for edges in several for edge in edges)
+    return awaited and all(map(view.rests, holder.threads))
 
 
 def _match(view: View, waiter: Waiter, ends: List[Resource]) -> Match:

@@ -10,6 +10,7 @@ from postmortem.evidence import (
     End,
     Evidence,
     Loop,
+    Pool,
     Process,
     Resource,
     SignalHandler,
@@ -321,6 +322,19 @@ def test_a_neighbour_of_a_pipeline_and_one_that_inherited() -> None:
     other_program = of(OTHER, sister.threads, (), argv=("sleepd",))
     told = found(evidence(parent, reader(CHILD, ((OTHER, 7, "w"),)), other_program))
     assert told["pipe-never-closed"] == "likely"
+
+
+@pytest.mark.parametrize(("workers", "expected"), [((OTHER,), "likely"), ((), None)])
+def test_a_pools_worker_that_has_the_output_of_its_parent(workers: Tuple[int, ...], expected: Optional[str]) -> None:
+    """The parent waits for the reader to end before it has work for it; a child that is no worker may write what it was
+    started for."""
+    output = pipe(FULL, CHILD, ((CHILD, 0, "r"), (OTHER, 1, "w")))
+    jobs = pipe(OUTPUT, OTHER, ((OTHER, 5, "r"), (PARENT, 6, "w")))
+    tee = changed(of(CHILD, (waits(output, "read", CHILD, fd=0),), (output,)), python=None, argv=("tee",))
+    worker = of(OTHER, (waits(jobs, "read", OTHER, "multiprocessing.queues.get", "work"),), (jobs,))
+    pool = Pool("pool", "ProcessPoolExecutor", "ProcessPoolExecutor pool", processes=workers)
+    parent = of(PARENT, (waits(child(CHILD), "wait4", PARENT, "record"),), (child(CHILD),), pools=(pool,))
+    assert found(evidence(parent, tee, worker)).get("pipe-never-closed") == expected
 
 
 def test_a_ring_of_forked_readers() -> None:
