@@ -329,7 +329,7 @@ def test_a_pools_worker_that_has_the_output_of_its_parent(workers: Tuple[int, ..
     """The parent waits for the reader to end before it has work for it; a child that is no worker may write what it was
     started for."""
     output = pipe(FULL, CHILD, ((CHILD, 0, "r"), (OTHER, 1, "w")))
-    jobs = pipe(OUTPUT, OTHER, ((OTHER, 5, "r"), (PARENT, 6, "w")))
+    jobs = pipe(OUTPUT, OTHER, ((OTHER, 5, "r"), (900, 6, "w")))
     tee = changed(of(CHILD, (waits(output, "read", CHILD, fd=0),), (output,)), python=None, argv=("tee",))
     worker = of(OTHER, (waits(jobs, "read", OTHER, "multiprocessing.queues.get", "work"),), (jobs,))
     pool = Pool("pool", "ProcessPoolExecutor", "ProcessPoolExecutor pool", processes=workers)
