@@ -76,11 +76,15 @@ def descendants_left(mark: str) -> List[int]:
 
 @pytest.fixture(autouse=True)
 def nobody_left(tmp_path: Path) -> Iterator[None]:
-    """A test that fails must not leave its crowd to the next one."""
+    """A test that fails must not leave its crowd to the next one: a few that go on breeding slow down all that follow."""
     yield
-    for pid in descendants_left(str(tmp_path)):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    looks = 0
+    while looks < 10:  # one that forks and ends is in none of the listings at times
+        left = descendants_left(str(tmp_path))
+        looks = 0 if left else looks + 1
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def marked(folder: Path, code: str, *options: str, timeout: float = 2.0) -> Captured:

@@ -12,8 +12,11 @@ from ..procfs.tree import Member
 from .command import Command
 
 _POLL_S = 0.02
-#: Seconds to wait after KILL; only a process in uninterruptible I/O remains then.
-_KILLED_PATIENCE_S = 3.0
+#: Looks at a tree that went on forking, before it is believed to have ended.
+_LOOKS = 8
+#: Seconds to wait after the last process was found that had not been sent KILL; only one in uninterruptible I/O remains
+#: then. And at most: processes that fork without pause are found later than they are made on a machine that is busy.
+_KILLED_PATIENCE_S, _MOST_PATIENCE_S = 3.0, 20.0
 
 Members = Callable[[], List[Member]]
 
@@ -30,11 +33,18 @@ def end_tree(command: Command, members: Members, first: int, kill_after: float) 
     _signal_all(command, members, first)
     if _gone(command, members, kill_after if kill_after else float("inf")):
         return []
-    until = time.monotonic() + _KILLED_PATIENCE_S
+    latest = time.monotonic() + _MOST_PATIENCE_S
+    until, breeds = time.monotonic() + _KILLED_PATIENCE_S, False
+    killed: Set[Tuple[int, int]] = set()
     while time.monotonic() < until:
         command.interrupted = None
+        found = {(member.pid, member.start) for member in living(command, members)}
+        breeds = breeds or bool(killed and found - killed)
+        if found - killed:
+            until = min(time.monotonic() + _KILLED_PATIENCE_S, latest)
+            killed |= found
         _signal_all(command, members, signal.SIGKILL)  # again: it may have started others meanwhile
-        if _gone(command, members, 0.2):
+        if _gone(command, members, 0.2) and (not breeds or _stays_gone(command, members)):
             return []
     return [member.pid for member in living(command, members)]
 
@@ -81,4 +91,13 @@ def _gone(command: Command, members: Members, seconds: float) -> bool:
         if left <= 0 or command.interrupted is not None:
             return False
         command.pause(min(_POLL_S, left))
+    return True
+
+
+def _stays_gone(command: Command, members: Members) -> bool:
+    """Return whether several looks in a row find nobody: one that forks and ends is in none of /proc's listings at times."""
+    for _ in range(_LOOKS):
+        command.pause(_POLL_S)
+        if living(command, members):
+            return False
     return True
