@@ -74,6 +74,12 @@ def least_height(frames: Frames, frame: Frame, inner: Optional[Frame]) -> Option
     return None
 
 
+def calls_in_one_slot(frames: Frames, frame: Frame) -> bool:
+    """Return whether a frame is in a call whose callable takes one slot: a bound method, if it is one, is an object."""
+    calls, instruction = _CALLS.get(frames.objects.layout.version), _instruction(frames, frame)
+    return calls is not None and bool(instruction) and instruction[0] in calls.one_slot
+
+
 def _instruction(frames: Frames, frame: Frame) -> bytes:
     """Return the current opcode and operand, two bytes; empty if unknown."""
     if frames.objects.layout.heap_frames:

@@ -3,8 +3,9 @@
 - The collector's rings prove that an object is alive: the neighbours of its head point back to it and are heads of
   objects. An object is found by walking back from a place to the nearest header with a type and such a head; freed
   memory has none.
-- What of its words are counted depends on the type: in those of C code all that are an object's address, but for a few
-  (``_KINDS``); in classes written in Python slots and dicts besides (Objects/typeobject.c: tp_dealloc is subtype_dealloc).
+- Which words are counted depends on the type. In types known to count all their references (``_KINDS``) and in classes
+  written in Python (their slots and dicts; Objects/typeobject.c: tp_dealloc is subtype_dealloc) it is certain. In other
+  types of C code it is presumed: they visit for the collector what they own, and seldom keep what they do not.
 
 Limit: free-threaded builds have no rings, so nothing is found.
 
@@ -43,16 +44,36 @@ _MOST_BASES = 32
 _CALLBACK, _NEXT = 24, 48
 MAX_WEAK = 1_000
 
-#: Layout of an object's references: the part of its body, or the frame in it.
-HolderKind = Literal["all", "head", "tuple", "set", "generator", "frame", "weak", "type"]
-#: tp_name → layout of its references, of the types whose bodies hold more, or less, than references. In all others
-#: ("all") each word of the body that is an object's address is counted: types of C code visit for the collector what they
-#: own, and keep little else. The structs are those of the same names in Objects/ and Modules/ (3.8-3.15).
+#: Layout of an object's references: the part of its body, or the frame in it. presumed: as "all", but not certain.
+HolderKind = Literal["all", "presumed", "head", "tuple", "set", "generator", "frame", "weak", "type"]
+#: tp_name → layout of its references. "all": each word of the body that is an object's address is counted; the structs
+#: are those of the same names in Objects/ and Modules/ (3.8-3.15).
 _KINDS: Dict[str, HolderKind] = {
-    "tuple": "tuple", "list": "head", "dict": "head", "set": "set", "frozenset": "set",
+    "object": "all", "tuple": "tuple", "list": "head", "dict": "head", "set": "set", "frozenset": "set",
     "collections.deque": "head", "generator": "generator", "coroutine": "generator", "async_generator": "generator",
     "frame": "frame", "weakref": "weak", "weakref.ReferenceType": "weak", "weakproxy": "weak",
     "weakref.ProxyType": "weak", "weakcallableproxy": "weak", "weakref.CallableProxyType": "weak",
+    **dict.fromkeys(
+        (
+            "cell", "function", "method", "builtin_function_or_method", "builtin_method", "method-wrapper", "coroutine_wrapper",
+            "async_generator_asend", "async_generator_athrow", "async_generator_wrapped_value",
+            "_asyncio.Future", "_asyncio.Task", "_asyncio.FutureIter", "FutureIter", "TaskStepMethWrapper",
+            "_asyncio.TaskStepMethWrapper", "TaskWakeupMethWrapper", "_asyncio.TaskWakeupMethWrapper",
+            "functools.partial", "traceback", "property", "classmethod", "staticmethod", "super", "mappingproxy",
+            "list_iterator", "list_reverseiterator", "tuple_iterator", "dict_keyiterator", "dict_valueiterator",
+            "dict_itemiterator", "dict_keys", "dict_values", "dict_items", "enumerate", "zip", "map", "filter",
+            "callable_iterator", "Context", "_contextvars.Context", "Token",
+            "_contextvars.Token", "hamt", "hamt_bitmap_node", "hamt_array_node", "hamt_collision_node",
+            "types.SimpleNamespace", "_queue.SimpleQueue", "collections.defaultdict", "module", "typing.Generic",
+            # compiled by Cython, which counts every reference in an object (gevent 20.12-26.9, the .pxd of each)
+            "gevent._gevent_c_semaphore.Semaphore", "gevent._gevent_c_semaphore.BoundedSemaphore",
+            "gevent._gevent_cevent.Event", "gevent._gevent_cevent.AsyncResult", "gevent._gevent_cqueue.SimpleQueue",
+            "gevent._gevent_cqueue.Queue", "gevent._gevent_cqueue.ItemWaiter", "gevent._gevent_c_waiter.Waiter",
+            "gevent._gevent_cgreenlet.Greenlet", "gevent.libev.corecext.callback", "gevent.libev.corecext.io",
+            "gevent.libev.corecext.timer",
+        ),
+        "all",
+    ),
 }  # fmt: skip
 #: A ContextVar caches its last value without counting it (Python/context.c, var_cached).
 _UNKNOWN = ("ContextVar", "_contextvars.ContextVar")
@@ -60,7 +81,7 @@ _UNKNOWN = ("ContextVar", "_contextvars.ContextVar")
 #: (Modules/_functoolsmodule.c, lru_list_elem: prev, next, hash, key, result).
 _ENTRIES = ("functools._lru_list_elem", "_functools._lru_list_elem")
 _CACHES = ("functools._lru_cache_wrapper", "_functools._lru_cache_wrapper")
-_ENTRY_NEXT, _ENTRY_REFERENCES = 24, (40, 48)
+_ENTRY_PREVIOUS, _ENTRY_NEXT, _ENTRY_REFERENCES = 16, 24, (40, 48)
 _MOST_ENTRIES = 4_096
 
 
@@ -182,18 +203,23 @@ class ReferenceHolders:
         block = self.allocations.block(place)
         if block is None or not block.sure:
             return None
+        starts = (block.start + prefix for prefix in DEBUG_PREFIXES)
+        entry = next((start for start in starts if place - start in _ENTRY_REFERENCES), None)
+        try:
+            return self._cache_around(entry) if entry is not None else None
+        except (Fault, NotThat):
+            return None
+
+    def _cache_around(self, entry: int) -> Optional[Holder]:
+        """Return the cache in whose ring an entry is; None for what is none, or was removed. Raises Fault or NotThat."""
         memory = self._objects.memory
-        for start in (block.start + prefix for prefix in DEBUG_PREFIXES):
-            if place - start not in _ENTRY_REFERENCES:
-                continue
-            try:
-                if self._objects.type_at(memory.u64(start + self._layout.ob_type)).name in _ENTRIES:
-                    ring = linked(start, lambda entry: memory.u64(entry + _ENTRY_NEXT), _MOST_ENTRIES)
-                    cache = next((entry for entry in ring if self._objects.type_name(entry) in _CACHES), None)
-                    return self.at(cache) if cache is not None else None
-            except (Fault, NotThat):
-                continue
-        return None
+        if self._objects.type_at(memory.u64(entry + self._layout.ob_type)).name not in _ENTRIES:
+            return None
+        if memory.u64(memory.u64(entry + _ENTRY_NEXT) + _ENTRY_PREVIOUS) != entry:
+            return None  # the ring goes past it
+        ring = linked(entry, lambda one: memory.u64(one + _ENTRY_NEXT), _MOST_ENTRIES)
+        cache = next((one for one in ring if self._objects.type_name(one) in _CACHES), None)
+        return self.at(cache) if cache is not None else None
 
     def is_live(self, address: int) -> bool:
         """Return whether the collector tracks an object here.
@@ -272,8 +298,10 @@ class ReferenceHolders:
                 return "type", info.basicsize
             if info.name in _KINDS and not self._is_python_class(info):
                 return _KINDS[info.name], info.basicsize
+            if info.flags & L.FLAG_EXCEPTION and not info.flags & _FLAG_HEAPTYPE:
+                return "all", info.basicsize
             if not self._is_python_class(info) or not info.base:
-                return None if info.name in _UNKNOWN else "all", info.basicsize
+                return None if info.name in _UNKNOWN else "presumed", info.basicsize
             info = self._objects.type_at(info.base)
         return None, info.basicsize
 
@@ -340,7 +368,9 @@ class ReferenceHolders:
             return False, Slot("weak-list")
         if kind == "weak":
             return offset == _CALLBACK, CALLBACK
-        if offset >= found.base and kind in ("head", "set", "all", "type") and not found.itemsize:
+        if holder.info.name in _CACHES and offset in (_ENTRY_PREVIOUS, _ENTRY_NEXT):
+            return False, Slot("word")  # the ring of its entries begins in it, and owns nothing
+        if offset >= found.base and kind in ("head", "set", "all", "presumed", "type") and not found.itemsize:
             return self._behind(holder, place)
         return self._within(holder, kind, place)
 
@@ -358,7 +388,7 @@ class ReferenceHolders:
         if kind == "set":
             table = self._objects.memory.u64(holder.address + layout.set_table)
             return holder.address <= table <= place and (place - table) % 16 == 0, ITEM
-        return kind in ("all", "type"), FIELD
+        return kind in ("all", "presumed", "type"), FIELD
 
     def _behind(self, holder: Holder, place: int) -> Tuple[Optional[bool], Slot]:
         """Return the same for the slots of a Python class, and since 3.13 for inline attribute values."""

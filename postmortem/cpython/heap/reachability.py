@@ -48,22 +48,22 @@ _QUEUES = {"_ready": "the ready queue", "_scheduled": "the timers", "_selector":
 #: Containers and callables: what refers to an object in one of these knows it by the name that it has for these.
 _UNNAMED = ("item", "key", "value", "field", "stack", "weak")
 _CALLABLES = ("method", "functools.partial", "function", "builtin_function_or_method", "builtin_method")
-#: Beginnings of paths that code can follow which knows a module or class, that belong to agents of their own, or that are
-#: called at events such as a fork; others run code by themselves.
-PASSIVE = ("global ", "module ", "the class ", "the handlers of signals", "the hooks of the interpreter")
-#: Most such places that are told: each logger of a program may be one.
+#: Most public places that run no code by themselves and are told: each logger of a program may lead to one.
 _MOST_PASSIVE = 8
 #: Files of callbacks of weak references that do nothing but remove an entry of their own table (Lib/weakref.py).
 _CLEANERS = ("/weakref.py", "/_weakrefset.py")
-#: The same in C: of a thread's own variables (Modules/_threadmodule.c).
+#: C functions that do so for the variables of a thread (Modules/_threadmodule.c, _localdummy_destroyed; 3.13: clear_locals).
 _CLEANERS_IN_C = ("_localdummy_destroyed", "clear_locals")
-_SUSPENDED = ("the generator", "the coroutine", "the async_generator")
+#: Classes of suspended code, which whoever resumes it does not name.
+_SUSPENDED = ("generator", "coroutine", "async_generator")
 #: What C code keeps references in, outside of objects.
 _REGISTRIES: Mapping[RegistryKind, str] = {
     "thread": "the state of a thread", "start": "the start of a thread", "exit": "the callbacks of atexit",
     "signal": "the handlers of signals", "lost": "the stack of a thread that fork left behind",
     "interpreter": "the hooks of the interpreter", "static": "a variable of C code",
 }  # fmt: skip
+#: Those of them that run no code by themselves: handlers are agents of their own, hooks are called at events such as a fork.
+_PASSIVE_REGISTRIES: Tuple[RegistryKind, ...] = ("signal", "interpreter")
 #: Classes whose instances run code by themselves and are not read as tasks.
 _ACTORS = ("_asyncio.Task", "Task", "greenlet.greenlet")
 
@@ -104,32 +104,44 @@ class Obstacle(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step on the path to the object: a referring place, or an object passed (``slot`` None)."""
+    """A step on the path to the object: a referring place, or an object passed (``slot`` None).
+
+    ``suspended``: the object is a generator or coroutine.
+    """
 
     text: str
     slot: Optional[Slot] = None
     is_dict: bool = False
+    suspended: bool = False
 
 
 class _Public(NamedTuple):
-    """A place known to all code of the process, and the object that it belongs to."""
+    """A place known to all code of the process, and the object that it belongs to.
+
+    ``passive``: it runs no code by itself.
+    """
 
     text: str
     owner: str
+    passive: bool = False
 
     @classmethod
-    def named(cls, text: str) -> _Public:
+    def named(cls, text: str, passive: bool = False) -> _Public:
         """Build a place that is its own owner."""
-        return cls(text, text)
+        return cls(text, text, passive)
 
 
 class Actor(NamedTuple):
-    """A thread or task that can reach the object; with neither, any code that has the path's beginning."""
+    """A thread or task that can reach the object; with neither, any code that has the path's beginning.
+
+    ``passive``: that beginning is a place that runs no code by itself.
+    """
 
     way: Tuple[Step, ...]
     thread: Optional[ThreadState] = None
     task: Optional[int] = None
     frame: Optional[Frame] = None
+    passive: bool = False
 
     @property
     def is_agent(self) -> bool:
@@ -138,11 +150,11 @@ class Actor(NamedTuple):
 
     @property
     def is_passive(self) -> bool:
-        """Whether it is a place that runs no code by itself: agents whose code names it may follow its path.
+        """Whether only agents whose code names the place can follow its path.
 
-        A suspended generator on the path is such code: who resumes it names neither it nor what it has.
+        A suspended generator on the path is code itself: who resumes it names neither it nor what it has.
         """
-        return self.way[0].text.startswith(PASSIVE) and not any(step.text in _SUSPENDED for step in self.way)
+        return self.passive and not any(step.suspended for step in self.way)
 
 
 class ReferredTo(NamedTuple):
@@ -167,7 +179,8 @@ class Reach:
       of the method that they are, empty for other code.
     - ``holders``: objects that have it as an attribute.
     - ``left_behind``: whether a thread that fork left behind has it.
-    - ``at_exit``: threads that have a path when their code has ended, which their frames do not show.
+    - ``presumed``: whether a reference on the way only fits into a count, so that nothing is proven by the counts.
+    - ``at_exit``: what the main thread calls when its code has ended, if it has a path by that.
     """
 
     actors: List[Actor] = field(default_factory=list)
@@ -177,13 +190,14 @@ class Reach:
     names: Set[Tuple[object, ...]] = field(default_factory=set)
     callers: Set[Tuple[object, ...]] = field(default_factory=set)
     holders: Set[int] = field(default_factory=set)
-    at_exit: Set[int] = field(default_factory=set)
+    at_exit: Tuple[int, ...] = ()
     left_behind: bool = False
+    presumed: bool = False
 
     @property
     def complete(self) -> bool:
-        """Whether only the actors can reach the object, and all of them are threads or tasks."""
-        return self.obstacle is None and all(actor.is_agent for actor in self.actors)
+        """Whether certainly only the actors can reach the object, and all of them are threads or tasks."""
+        return self.obstacle is None and not self.presumed and all(actor.is_agent for actor in self.actors)
 
     @property
     def accounted(self) -> bool:
@@ -222,6 +236,7 @@ class Walk:
         for address in level:
             references, said = found[address], []
             for reference in references.found:
+                self.reach.presumed = self.reach.presumed or reference.presumed
                 self._note_name(address, reference)
                 what = self._follow(address, reference)
                 if what:
@@ -361,20 +376,20 @@ class Walk:
 
     def _in_registry(self, address: int, registry: Registry) -> str:
         """Follow a reference that C code keeps: it is a thread's own, or that of what the main thread calls at its end."""
-        kind, at_exit = registry.kind, registry.kind == "exit"
+        kind, registries, text = registry.kind, self._referrers.registries, _REGISTRIES[registry.kind]
         if kind == "lost":  # nobody runs it
             self.reach.left_behind = True
-            return _REGISTRIES[kind]
-        thread = self._referrers.registries.main if at_exit else registry.thread
+            return text
+        thread = self._python.main_thread if kind == "exit" else registry.thread
         if thread is None:
-            self._meet(Actor(self._at(address, _REGISTRIES[kind])))
-            return _REGISTRIES[kind]
+            self._meet(Actor(self._at(address, text), passive=kind in _PASSIVE_REGISTRIES))
+            return text
         if thread.address in self._around.threads:
-            return f"{_REGISTRIES[kind]}, which the waiting thread alone uses"
-        if at_exit:
-            self.reach.at_exit.add(thread.address)
-        self._meet(Actor(self._at(address, _REGISTRIES[kind]), thread))
-        return f"{_REGISTRIES[kind]} ({_thread(thread)})"
+            return f"{text}, which the waiting thread alone uses"
+        if kind == "exit":
+            self.reach.at_exit = registries.exit_callables()
+        self._meet(Actor(self._at(address, text), thread))
+        return f"{text} ({_thread(thread)})"
 
     def _by_task(self, address: int, reference: Reference, holder: Holder) -> str:
         """Follow a reference from a pending task: one that awaits the object cannot act, any other can."""
@@ -399,11 +414,10 @@ class Walk:
             return runner
         anybody = self._anybody(holder, reference)
         if anybody is not None:
-            path = self._paths[address]
+            path, way = self._paths[address], self._at(address, anybody.text)
             if reference.how.kind in ("slot", "dict") and len(path) > 1:  # the path of the instance's dict
-                self._meet(Actor((Step(f"{path[0].text} of {anybody.owner}", path[0].slot), *path[1:])))
-            else:
-                self._meet(Actor(self._at(address, anybody.text)))
+                way = (Step(f"{path[0].text} of {anybody.owner}", path[0].slot), *path[1:])
+            self._meet(Actor(way, passive=anybody.passive))
             return anybody.text
         self._add(holder.address, self._at(address, reference.how))
         namespace = self._referrers.holders.namespace(holder) if reference.how.kind == "attribute" else None
@@ -443,9 +457,9 @@ class Walk:
         objects = self._objects
         if holder.address in self._around.modules:
             module = self._around.modules[holder.address]
-            return _Public(f"global {reference.how.name or reference.how} of {module}", module)
+            return _Public(f"global {reference.how.name or reference.how} of {module}", module, True)
         if holder.kind == "type":
-            return _Public.named(f"the class {self._class_name(holder.address)}")
+            return _Public.named(f"the class {self._class_name(holder.address)}", True)
         if reference.how == CALLBACK:
             return _Public("the callback of a weak reference", "a weak reference")
         if objects.is_instance(holder.address, "module"):
@@ -463,8 +477,7 @@ class Walk:
 
     def _meet(self, actor: Actor) -> None:
         """Record an actor: each thread and task once, and public places, of those that do nothing only the first."""
-        passive = not actor.is_agent and actor.is_passive
-        if passive and sum(not other.is_agent and other.is_passive for other in self.reach.actors) >= _MOST_PASSIVE:
+        if actor.is_passive and sum(other.is_passive for other in self.reach.actors) >= _MOST_PASSIVE:
             return
         if all(_who(actor) != _who(other) for other in self.reach.actors):
             self.reach.actors.append(actor)
@@ -475,14 +488,15 @@ class Walk:
             return
         self._paths[address] = path
         if address in self._around.modules:
-            self._meet(Actor((Step(f"module {self._around.modules[address]}"),)))
+            self._meet(Actor((Step(f"module {self._around.modules[address]}"),), passive=True))
         else:
             self.front.append(address)
 
     def _at(self, address: int, step: Union[Slot, str]) -> Tuple[Step, ...]:
         """Return the path from an actor to the awaited object, without dicts of instances and parts of the object."""
         first = Step(str(step), step) if isinstance(step, Slot) else Step(step)
-        steps = [first, Step(self._called(address), None, self._objects.type_name(address) == "dict")]
+        kind = self._objects.type_name(address)
+        steps = [first, Step(self._called(address), None, kind == "dict", kind in _SUSPENDED)]
         if address != self._around.subject:
             steps += self._paths.get(address, ())[1:]
         return tuple(step for step in steps if not step.is_dict)

@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 from typing import Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
 from ...memory import Fault
-from ..frames.callheights import least_height
+from ..frames.callheights import calls_in_one_slot, least_height
 from ..frames.frame import Frame
 from ..objects.builtins import NotThat
 from ..objects.wordsearch import WordSearch
 from ..state.interpreter import Python, ThreadState
 from .likely import Likely
 from .owners import Holder, ReferenceHolders, slot_of
-from .registries import VAGUE, Registries, Registry
+from .registries import Registries, Registry
 from .slots import DICT, FIELD, STACK, WEAK, Slot
 from .tables import Tables
 
@@ -38,7 +38,8 @@ _MOST_KNOWN = 20_000
 class Reference(NamedTuple):
     """A place that refers to an object.
 
-    ``counted``: True if part of the reference count, None if possibly, False if weak.
+    - ``counted``: True if part of the reference count, None if possibly, False if weak.
+    - ``presumed``: it fits into the count, and nothing shows for certain that it is what is counted.
     """
 
     place: int
@@ -49,6 +50,7 @@ class Reference(NamedTuple):
     frame: Optional[Frame] = None
     task: Optional[int] = None  # the place is in a frame of this suspended greenlet
     registry: Optional[Registry] = None  # the place is outside of all objects
+    presumed: bool = False
 
 
 @dataclass
@@ -163,37 +165,42 @@ class Referrers:
         return found
 
     def _called_method(self, address: int) -> List[Reference]:
-        """Return the reference to a bound method that a frame is calling, at most one.
+        """Return the reference to a bound method that a frame is calling, at most one; presumed.
 
         Up to 3.10 its ``self`` is in its place on the value stack meanwhile (Objects/classobject.c, method_vectorcall).
         """
-        objects = self._python.objects
+        frames, objects = self._python.frames, self._python.objects
         if objects.type_name(address) != "method":
             return []
         with contextlib.suppress(Fault):
             function, instance = self._python.memory.words(address + _METHOD_FUNCTION, 2)
             code = objects.field(function, self._python.layout.func_code)
             for span in self._spans:
-                if span.inner is not None and span.inner.code.address == code:
-                    start = span.frame.address + self._python.layout.fr_localsplus + 8 * span.frame.code.nlocalsplus
-                    values = self._python.memory.words(start, (span.end - start) // 8)
-                    if instance in values:
-                        place = start + 8 * values.index(instance)
-                        return [Reference(place, True, STACK, None, span.thread, span.frame, span.task)]
+                frame, inner = span.frame, span.inner
+                if inner is None or inner.code.address != code or not calls_in_one_slot(frames, frame):
+                    continue
+                start = frame.address + self._python.layout.fr_localsplus + 8 * frame.code.nlocalsplus
+                values = self._python.memory.words(start, (span.end - start) // 8)
+                if instance in values and function not in values:
+                    place = start + 8 * values.index(instance)
+                    return [Reference(place, True, STACK, None, span.thread, frame, span.task, presumed=True)]
         return []
 
     def _add_registered(self, address: int, references: References) -> None:
-        """Add the references that C code keeps outside of objects.
+        """Add the references that C code keeps outside of objects. Raises NotThat past the deadline.
 
-        Lists of freed objects, which interpreters and libraries keep for reuse, have stale ones: of variables and of the
-        interpreter's state only as many count as are missing.
+        Lists of freed objects, which interpreters and libraries keep for reuse, have stale ones, and so have stacks: of
+        variables, of the interpreter's state and of lost stacks only as many count as are missing.
         """
-        kept = [(place, self.registries.at(place, address)) for place in references.stray]
-        for place, registry in sorted(kept, key=lambda each: each[1] is not None and each[1].kind in VAGUE):
-            missing = references.count is not None and references.counted < references.count
-            if registry is not None and (missing or registry.kind not in VAGUE):
-                references.found.append(Reference(place, True, FIELD, registry=registry))
-                references.stray.remove(place)
+        for find, vague in ((self.registries.exact, False), (self.registries.vague, True)):
+            for place in list(references.stray):
+                self._search.check()
+                if vague and references.count is not None and references.counted >= references.count:
+                    return
+                registry = find(place, address)
+                if registry is not None:
+                    references.found.append(Reference(place, True, FIELD, registry=registry, presumed=vague))
+                    references.stray.remove(place)
 
     def _is_static(self, place: int) -> bool:
         """Return whether a place is in the data of a program or library, where no table can be."""
@@ -251,7 +258,7 @@ class Referrers:
         if how.kind == "attribute":
             how = self._tables.attribute_at(holder, place)
         frame = self.holders.frame_in(holder.address, holder.kind) if holder.kind == "generator" else None
-        return Reference(place, True, how, holder, None, frame) if counted else None
+        return Reference(place, True, how, holder, None, frame, presumed=holder.kind == "presumed") if counted else None
 
     def _add_weak(self, address: int, references: References) -> None:
         """Add the weak references from the object's own list; an unreadable list counts as one missing."""

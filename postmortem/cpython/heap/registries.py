@@ -28,8 +28,6 @@ from ..state.signals import handlers
 from .allocations import DEBUG_PREFIXES, Allocations
 
 RegistryKind = Literal["thread", "start", "exit", "signal", "lost", "interpreter", "static"]
-#: Kinds of places that may hold what is no reference: lists of freed objects, and calls that are over, are among them.
-VAGUE: Tuple[RegistryKind, ...] = ("lost", "interpreter", "static")
 
 #: PyModuleObject.md_state (Objects/moduleobject.c of 3.8-3.9, Include/internal/pycore_moduleobject.h).
 _MODULE_STATE = 32
@@ -41,6 +39,7 @@ _LEAST_START, _MOST_START = 32, 128
 _INTERPRETER_STATE, _MOST_SEARCHED = 1 << 13, 1 << 18
 #: Bytes of a piece of a stack (DATA_STACK_CHUNK_SIZE), and the most that are believed; slots of a frame.
 _LEAST_STACK, _MOST_STACK, _MOST_SLOTS, _PAGE = 1 << 14, 1 << 20, 256, 1 << 12
+_HIGHEST = 1 << 64
 #: Entries for which ``atexit`` has room at least, and at most, when it is believed.
 _ROOM, _MOST_CALLBACKS = 16, 1 << 16
 #: Bytes of a callback of ``atexit``: func, args, kwargs.
@@ -61,15 +60,13 @@ class Registries:
         self._python = python
         self._memory = python.memory
         self._allocations = allocations
-        areas = data_segments(python.memory)
-        self._area_starts, self._area_ends = [start for start, _ in areas], [end for _, end in areas]
         threads = [thread for interpreter in python.interpreters for thread in interpreter.threads]
         self._threads = {thread.address: thread for thread in threads}
         self._interpreter_states = {interpreter.address for interpreter in python.interpreters}
         self._thread_starts = sorted(self._threads)
 
-    def at(self, place: int, target: int) -> Optional[Registry]:
-        """Return what keeps the reference to ``target`` at a place outside of objects; None if unknown. Never raises."""
+    def exact(self, place: int, target: int) -> Optional[Registry]:
+        """Return what keeps the reference to ``target`` at a place that holds nothing else; None if unknown. Never raises."""
         started = self._started_by(place)
         if started is not None:
             return Registry("start", started)
@@ -78,23 +75,33 @@ class Registries:
             return Registry("thread", thread)
         if place in self._exits:
             return Registry("exit")
-        if any(start <= place < end for start, end in self._interpreters):
-            return Registry("exit" if target == self._exit_list else "interpreter")
+        if target in self._handlers and self._is_static(place):
+            return Registry("signal")
+        return Registry("exit") if target == self._exit_list and self._is_of_interpreter(place) else None
+
+    def vague(self, place: int, _target: int) -> Optional[Registry]:
+        """Return what keeps a reference at a place that may hold a stale one as well; None if unknown. Never raises."""
+        if self._is_of_interpreter(place):
+            return Registry("interpreter")
         if self._is_static(place):
-            return Registry("signal" if target in self._handlers else "static")
+            return Registry("static")
         return Registry("lost") if self._is_lost(place) else None
 
-    @property
-    def main(self) -> Optional[ThreadState]:
-        """The main thread, which calls the callbacks of ``atexit``; None if unknown."""
-        return next(
-            (interpreter.threads[0] for interpreter in self._python.interpreters[:1] if interpreter.threads), None
-        )
+    @cached_property
+    def _areas(self) -> Sequence[Tuple[int, int]]:
+        return data_segments(self._memory)
+
+    def _area(self, place: int) -> Optional[Tuple[int, int]]:
+        """Return the data of a program or library that a place is in; None for other places."""
+        index = bisect_right(self._areas, (place, _HIGHEST)) - 1
+        area = self._areas[index] if index >= 0 else None
+        return area if area is not None and place < area[1] else None
 
     def _is_static(self, place: int) -> bool:
-        """Return whether a place is in the data of a program or library."""
-        index = bisect_right(self._area_starts, place) - 1
-        return index >= 0 and place < self._area_ends[index]
+        return self._area(place) is not None
+
+    def _is_of_interpreter(self, place: int) -> bool:
+        return any(start <= place < end for start, end in self._interpreters)
 
     # ------------------------------------------------------------------ threads
 
@@ -104,10 +111,10 @@ class Registries:
         start = self._thread_starts[index] if index >= 0 else None
         if start is None:
             return None
-        size = self._chunk(start, _LEAST_STATE, _MOST_STATE) or _LEAST_STATE
+        size = self._allocated(start, _LEAST_STATE, _MOST_STATE) or _LEAST_STATE
         return self._threads[start] if place < start + size else None
 
-    def _chunk(self, start: int, least: int, most: int) -> Optional[int]:
+    def _allocated(self, start: int, least: int, most: int) -> Optional[int]:
         """Return the bytes of glibc's block at an address (malloc/malloc.c, struct malloc_chunk); None if implausible."""
         if self._is_static(start):
             return None
@@ -134,7 +141,7 @@ class Registries:
         return bool(
             (block is not None and block.sure and start - block.start in DEBUG_PREFIXES)
             or self._python.on_musl
-            or any(self._chunk(start - prefix, _LEAST_START, _MOST_START) for prefix in DEBUG_PREFIXES)
+            or any(self._allocated(start - prefix, _LEAST_START, _MOST_START) for prefix in DEBUG_PREFIXES)
         )
 
     def _is_lost(self, place: int) -> bool:
@@ -142,12 +149,11 @@ class Registries:
         layout, frames = self._python.layout, self._python.frames
         if layout.heap_frames:
             return False
-        chunk = self._chunk_around(place)
-        if chunk is None or any(chunk[0] <= frame < chunk[1] for frame in self._live_frames):
+        stack = self._stack_around(place)
+        if stack is None or self._is_in_use(stack):
             return False
-        for at in range(
-            place - layout.fr_localsplus, max(chunk[0], place - layout.fr_localsplus - 8 * _MOST_SLOTS), -8
-        ):
+        first = place - layout.fr_localsplus
+        for at in range(first, max(stack[0], first - 8 * _MOST_SLOTS), -8):
             try:
                 frame = frames.frame(at) if self._is_code(self._memory.u64(at + layout.fr_code)) else None
             except (Fault, NotThat):
@@ -160,7 +166,7 @@ class Registries:
     def _is_code(self, word: int) -> bool:
         return word > _MOST_SEARCHED and self._python.objects.type_name(word & ~1) == "code"
 
-    def _chunk_around(self, place: int) -> Optional[Tuple[int, int]]:
+    def _stack_around(self, place: int) -> Optional[Tuple[int, int]]:
         """Return where the piece of a stack around a place begins and ends."""
         for page in range(place & -_PAGE, max(place - _MOST_STACK, 0), -_PAGE):
             try:
@@ -171,10 +177,14 @@ class Registries:
                 return (page, page + size) if place < page + size else None
         return None
 
+    def _is_in_use(self, stack: Tuple[int, int]) -> bool:
+        """Return whether a thread has a frame on a piece of a stack."""
+        index = bisect_right(self._live_frames, stack[0])
+        return index < len(self._live_frames) and self._live_frames[index] < stack[1]
+
     @cached_property
-    def _live_frames(self) -> FrozenSet[int]:
-        threads = self._threads.values()
-        return frozenset(frame.address for thread in threads for frame in thread.frames)
+    def _live_frames(self) -> Sequence[int]:
+        return sorted(frame.address for thread in self._threads.values() for frame in thread.frames)
 
     # ------------------------------------------------------------------ the interpreter
 
@@ -185,10 +195,10 @@ class Registries:
 
     def _size(self, interpreter: InterpreterState) -> int:
         """Return the bytes of an interpreter's state: those of its block, or up to the end of the data that it is in."""
-        if self._is_static(interpreter.address):
-            end = self._area_ends[bisect_right(self._area_starts, interpreter.address) - 1]
-            return min(end - interpreter.address, _MOST_SEARCHED)
-        return self._chunk(interpreter.address, _INTERPRETER_STATE // 8, _MOST_SEARCHED) or _INTERPRETER_STATE
+        area = self._area(interpreter.address)
+        if area is not None:
+            return min(area[1] - interpreter.address, _MOST_SEARCHED)
+        return self._allocated(interpreter.address, _INTERPRETER_STATE // 8, _MOST_SEARCHED) or _INTERPRETER_STATE
 
     @cached_property
     def _handlers(self) -> FrozenSet[int]:
@@ -216,11 +226,11 @@ class Registries:
         if version >= (3, 14) or not self._python.interpreters:
             return ()
         states = self._of_module() if version < (3, 10) else self._in_interpreter()
-        found = (self._callbacks(array, count, room) for array, count, room in states)
+        found = (self._callbacks(array, counts & 0xFFFFFFFF, counts >> 32) for array, counts in states)
         return next((callbacks for callbacks in found if callbacks), ())
 
-    def _of_module(self) -> Iterator[Tuple[int, int, int]]:
-        """Yield address of the array, length and room from the module's state."""
+    def _of_module(self) -> Iterator[Tuple[int, int]]:
+        """Yield the address of the array, and length and room in one word, from the module's state."""
         first, layout = self._python.interpreters[0], self._python.layout
         with contextlib.suppress(Fault, NotThat):
             modules = self._memory.u64(first.address + layout.is_modules)
@@ -228,28 +238,25 @@ class Registries:
             state = self._python.objects.field(module, _MODULE_STATE) if module else 0
             if state:
                 array, counts = self._memory.words(state, 2)
-                yield array, counts & 0xFFFFFFFF, counts >> 32
+                yield array, counts
 
-    def _in_interpreter(self) -> Iterator[Tuple[int, int, int]]:
-        """Yield what may be address of the array, length and room, from the interpreter's state."""
+    def _in_interpreter(self) -> Iterator[Tuple[int, int]]:
+        """Yield all pairs of words of the interpreter's state, of which one is the array's address and the counts."""
         words = self._words(*self._interpreters[0])
-        for array, counts in zip(words, words[1:]):
-            count, room = counts & 0xFFFFFFFF, counts >> 32
-            if 0 < count <= room and _ROOM <= room <= _MOST_CALLBACKS and array > _MOST_SEARCHED and not array & 7:
-                yield array, count, room
+        yield from zip(words, words[1:])
 
     def _words(self, start: int, end: int) -> Sequence[int]:
         found: List[int] = []
-        for page in range(start, end, 1 << 12):
+        for page in range(start, end, _PAGE):
             try:
-                found += self._memory.words(page, min(end - page, 1 << 12) // 8)
+                found += self._memory.words(page, min(end - page, _PAGE) // 8)
             except Fault:
                 break
         return found
 
     def _callbacks(self, array: int, count: int, room: int) -> Optional[List[int]]:
         """Return the addresses of the callbacks in an array; None if it is none."""
-        if not 0 < count <= room or not _ROOM <= room <= _MOST_CALLBACKS:
+        if not 0 < count <= room or not _ROOM <= room <= _MOST_CALLBACKS or array & 7 or array <= _MOST_SEARCHED:
             return None
         try:
             found = [address for address in self._memory.words(array, count) if address]  # removed ones are NULL

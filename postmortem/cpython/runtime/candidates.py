@@ -146,17 +146,10 @@ def data_segments(image: Image) -> List[Tuple[int, int]]:
 
     Of a file that is unavailable only what is mapped from it is known: its bss is missing.
     """
-    bases, found = _bases(image), []
-    for path, base in bases.items():
+    found: List[Tuple[int, int]] = []
+    for path, base in _bases(image).items():
         elf = image.elf(path)
-        if elf is not None:
-            bias = base - elf.first_vaddr
-            found += [
-                (segment.vaddr + bias, segment.vaddr + bias + segment.memsz)
-                for segment in elf.segments
-                if segment.type == PT_LOAD and segment.flags & PF_W
-            ]
-        else:
+        if elf is None:
             mapped = [(file.start, file.end) for file in image.files if file.path == path]
             found += [
                 (max(start, a), min(end, b))
@@ -164,6 +157,10 @@ def data_segments(image: Image) -> List[Tuple[int, int]]:
                 for a, b in image.writable
                 if a < end and start < b
             ]
+            continue
+        bias = base - elf.first_vaddr
+        data = [one for one in elf.segments if one.type == PT_LOAD and one.flags & PF_W]
+        found += [(one.vaddr + bias, one.vaddr + bias + one.memsz) for one in data]
     return sorted(found)
 
 

@@ -227,6 +227,11 @@ class Python:
         except (Fault, NotThat):
             return None
 
+    @property
+    def main_thread(self) -> Optional[ThreadState]:
+        """The main thread: the oldest of the first interpreter, which runs what ``atexit`` calls; None without threads."""
+        return next((thread for interpreter in self.interpreters[:1] for thread in interpreter.threads[:1]), None)
+
     def module_value(self, interpreter: InterpreterState, module: str, name: str) -> Optional[int]:
         """Return a global of an imported module; None if missing or unreadable."""
         namespace = self.module_dict(interpreter, module)

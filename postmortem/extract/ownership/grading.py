@@ -21,9 +21,7 @@ from ...cpython.execution.library import Library, Limits
 from ...cpython.execution.lookup import CALL, OPERATIONS, Applied
 from ...cpython.execution.machine import Machine
 from ...cpython.frames.frame import Frame as PyFrame
-from ...cpython.heap.allocations import Allocations
-from ...cpython.heap.reachability import PASSIVE, Reach
-from ...cpython.heap.registries import Registries
+from ...cpython.heap.reachability import Actor, Reach
 from ...cpython.state.interpreter import Python, ThreadState
 from ...cpython.state.signals import handlers
 from ...evidence import PythonFrame, Resource, Waker
@@ -92,52 +90,60 @@ class Grading:
         self._alike: Dict[Tuple[object, ...], _Judged] = {}
         self._library: Optional[Library] = None
         self._handlers: Optional[Dict[int, int]] = None
-        self._at_exit: Optional[Sequence[int]] = None
         self._limit: Optional[TimeLimit] = None
 
     def graded(
-        self, resource: Resource, wakers: Sequence[Waker], reach: Reach, subject: int, blocked: Set[str], others: bool
+        self,
+        resource: Resource,
+        found: Sequence[Tuple[Actor, Waker]],
+        reach: Reach,
+        subject: int,
+        blocked: Set[str],
+        others: bool,
     ) -> Tuple[Waker, ...]:
         """Return wakers with their grades, and those agents besides that name the object.
 
+        - ``found``: the actors of ``reach``, each as a waker
         - ``blocked``: tasks that wait for one of the waiters
         - ``others``: whether there are agents of other frameworks, whose code is not known
         """
         named: Dict[Agent, Applied] = {}
-        unknown = others
+        unknown, wakers = others, [waker for _actor, waker in found]
         mine = {Agent(w.tid, w.task) for w in wakers if w.tid is not None or w.task is not None}
         is_open = reach.obstacle is not None or not all(actor.is_agent for actor in reach.actors)
         candidates = [*mine, *(a for a in self._agents(resource, blocked) if a not in mine)] if is_open else [*mine]
         operations = self._operations(resource)
         for agent in candidates[:_MOST_AGENTS]:
             judged = self._judge(agent)
-            found = _names(judged, operations, subject, reach) if operations else None
-            if found is not None:
-                named[agent] = found
+            names = _names(judged, operations, subject, reach) if operations else None
+            if names is not None:
+                named[agent] = names
             elif not judged.complete and agent not in mine:
                 unknown = True
         unknown = unknown or len(candidates) > _MOST_AGENTS or not operations
-        later = {self._context.threads.tid_of_state(address) for address in reach.at_exit} - {None}
         done = []
-        for waker in wakers:
+        for actor, waker in found:
             agent = Agent(waker.tid, waker.task)
             if agent == Agent():
-                passive = (waker.name or "").startswith(PASSIVE)
-                done.append(changed(waker, grade="refers" if passive and not unknown else None))
+                done.append(changed(waker, grade="refers" if actor.is_passive and not unknown else None))
             elif agent in named:
                 done.append(changed(waker, grade="names", site=_site(named[agent])))
-            elif agent.tid in later and not self._leaves_alone(operations, subject, reach):
+            elif reach.at_exit and self._is_main(actor) and not self._leaves_alone(operations, subject, reach):
                 done.append(changed(waker, grade=None))
             else:
                 complete = bool(operations) and self._judged[agent].complete if agent in self._judged else False
                 done.append(changed(waker, grade="refers" if complete else None))
         way = next((w.name for w in wakers if w.tid is None and w.task is None), None)
-        done += [self._waker(agent, found, way) for agent, found in named.items() if agent not in mine]
+        done += [self._waker(agent, applied, way) for agent, applied in named.items() if agent not in mine]
         return tuple(done)
+
+    def _is_main(self, actor: Actor) -> bool:
+        """Return whether an actor is the main thread, which calls the callbacks of atexit."""
+        return actor.thread is not None and actor.thread is self._python.main_thread
 
     def _leaves_alone(self, operations: FrozenSet[str], subject: int, reach: Reach) -> bool:
         """Return whether nothing that is called at exit can end the waits for an object."""
-        called = [self._judge(Agent(exit=callback)) for callback in self._exits()[:_MOST_AGENTS]]
+        called = [self._judge(Agent(exit=callback)) for callback in reach.at_exit[:_MOST_AGENTS]]
         return bool(operations) and all(
             judged.complete and _names(judged, operations, subject, reach) is None for judged in called
         )
@@ -166,13 +172,6 @@ class Grading:
         if self._handlers is None:
             self._handlers = {handler.signal: handler.callable for handler in handlers(self._python) or ()}
         return self._handlers
-
-    def _exits(self) -> Sequence[int]:
-        if self._at_exit is None:
-            python = self._python
-            allocations = Allocations(python.memory, python.layout.version, python.on_musl)
-            self._at_exit = Registries(python, allocations).exit_callables()
-        return self._at_exit
 
     def _operations(self, resource: Resource) -> FrozenSet[str]:
         """Return the operations that end the waits for a resource; empty if unknown."""

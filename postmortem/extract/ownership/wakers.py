@@ -249,7 +249,10 @@ class Reaches:
 
     def _completed(self, resource: Resource, reach: Reach, others: bool) -> Resource:
         actors = sorted(reach.actors, key=lambda actor: (self._who(actor), _where(actor.way)))
-        wakers = (*resource.wakers, *self._graded(resource, reach, tuple(map(self._waker, actors)), others))
+        wakers = (
+            *resource.wakers,
+            *self._graded(resource, reach, [(each, self._waker(each)) for each in actors], others),
+        )
         resource = changed(resource, left_behind=reach.left_behind or None)
         if not reach.complete:
             named = any(one.tid is None and one.task is None and one.grade != "refers" for one in wakers)
@@ -258,16 +261,18 @@ class Reaches:
         steps = tuple(map(_referred_to, sorted(reach.steps)[:_MOST_STEPS]))
         return changed(resource, wakers=wakers, closed=True, because=because, steps=steps)
 
-    def _graded(self, resource: Resource, reach: Reach, wakers: Sequence[Waker], others: bool) -> Tuple[Waker, ...]:
+    def _graded(
+        self, resource: Resource, reach: Reach, found: Sequence[Tuple[Actor, Waker]], others: bool
+    ) -> Tuple[Waker, ...]:
         """Return the wakers with grades, and agents besides them that name the object.
 
         ``others``: there are tasks of other frameworks.
         """
-        if reach.complete and not wakers:
+        if reach.complete and not found:
             return ()
         tasks = {self._task_of[ident] for ident in resource.waiting_tasks if ident in self._task_of}
         blocked = {self._books.tasks.get(task, "") for task in self._landmarks.waiting_for(tasks)}
-        return self._grading.graded(resource, wakers, reach, self._books.addresses[resource.id], blocked, others)
+        return self._grading.graded(resource, found, reach, self._books.addresses[resource.id], blocked, others)
 
     def _conclusion(self, resource: Resource, reach: Reach, actors: Sequence[Actor]) -> Iterator[Fact]:
         """Yield the conclusion that nothing else refers to a resource, and the ways that remain."""

@@ -41,11 +41,11 @@ def test_other_lists_are_no_rings_of_objects() -> None:
 
 
 def test_what_an_extension_keeps_in_an_object_is_counted() -> None:
-    """A type that the collector tracks owns what it refers to."""
+    """A type that the collector tracks owns what it refers to; that is presumed, and the count has to agree."""
     target = Target(OPAQUE)
     holders = target.holders()
     holder = holders.around(SECOND + 24)
-    assert holder is not None and holder.kind == "all"
+    assert holder is not None and holder.kind == "presumed"
     assert holders.counts(holder, SECOND + 24)[0] is True
 
 

@@ -58,7 +58,7 @@ def kept(kind: Any, thread: Optional[ThreadState] = None) -> Reference:
 class Memory:
     """``Referrers`` with made answers: each object's own count, and what was found."""
 
-    registries: Any = SimpleNamespace(main=None)
+    registries: Any = None
 
     def __init__(self, known: Dict[int, References], namespaces: Optional[Dict[int, int]] = None) -> None:
         self._known = known
@@ -77,9 +77,14 @@ def counted(*found: Reference, count: Optional[int] = None) -> References:
     return References(count if count is not None else sum(1 for r in found if r.counted), list(found))
 
 
-def climbed(known: Dict[int, References], namespaces: Optional[Dict[int, int]] = None, **around: Any) -> Reach:
+def climbed(
+    known: Dict[int, References],
+    namespaces: Optional[Dict[int, int]] = None,
+    main: Optional[ThreadState] = None,
+    **around: Any,
+) -> Reach:
     surroundings = Surroundings(**{"threads": {1}, "tasks": set(), "pending": set(), "subject": QUEUE, **around})
-    python: Any = SimpleNamespace(objects=Objects())
+    python: Any = SimpleNamespace(objects=Objects(), main_thread=main)
     referrers: Any = Memory(known, namespaces)
     one = Walk(python, referrers, surroundings, {TASK: "mine", OTHER: "other"}, [LOCK])
     walk(referrers, [one])
@@ -175,14 +180,13 @@ def test_what_a_thread_was_started_with_is_its_own() -> None:
 
 
 def test_callbacks_of_atexit_are_called_by_the_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When its code has ended: never, if it is the one that waits; else what it then does is not in its frames."""
-    known = {**own(), QUEUE: counted(kept("exit"))}
-    monkeypatch.setattr(Memory, "registries", SimpleNamespace(main=WAITER))
-    assert climbed(known).complete and climbed(known).actors == []
-    monkeypatch.setattr(Memory, "registries", SimpleNamespace(main=STRANGER))
-    assert [actor.thread for actor in climbed(known).actors] == [STRANGER] and climbed(known).at_exit == {
-        STRANGER.address
-    }
+    """When its code has ended: never, if it is the one that waits; else what it then calls is not in its frames."""
+    known, callables = {**own(), QUEUE: counted(kept("exit"))}, (0xA000,)
+    monkeypatch.setattr(Memory, "registries", SimpleNamespace(exit_callables=lambda: callables))
+    reach = climbed(known, main=WAITER)
+    assert reach.complete and (reach.actors, reach.at_exit) == ([], ())
+    reach = climbed(known, main=STRANGER)
+    assert ([actor.thread for actor in reach.actors], reach.at_exit) == ([STRANGER], callables)
 
 
 @pytest.mark.parametrize(("kind", "accounted"), [("signal", True), ("interpreter", True), ("static", False)])
@@ -190,6 +194,13 @@ def test_what_c_code_keeps_is_known_to_others(kind: str, accounted: bool) -> Non
     """Handlers of signals are agents of their own, and hooks wait for events; variables of C code run what nobody knows."""
     reach = climbed({**own(), QUEUE: counted(kept(kind))})
     assert not reach.complete and reach.accounted is accounted
+
+
+def test_what_fork_left_behind_can_be_used_by_nobody() -> None:
+    """It accounts for a reference, and is said; that the place holds just that reference is presumed, which proves nothing."""
+    left = kept("lost")._replace(presumed=True)
+    reach = climbed({**own(), QUEUE: counted(left)})
+    assert (reach.actors, reach.left_behind, reach.accounted, reach.complete) == ([], True, True, False)
 
 
 def test_a_global_is_no_end_of_the_walk(monkeypatch: pytest.MonkeyPatch) -> None:
