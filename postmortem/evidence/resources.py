@@ -75,7 +75,8 @@ class Resource(msgspec.Struct, frozen=True):
     ] = ()  # where the program acquires a held lock without a known holder, or a spent semaphore
     named: Optional[bool] = None  # False: no examined variable refers to it, so no code can reach it by name
     module: Optional[str] = None  # for an import lock: the module that is imported
-    # True: a condition, semaphore or barrier of native code, of which only the wait is known, not what it is for
+    # True: a condition, semaphore or barrier of native code, of which only the wait is known, not what it is for; a
+    # shared-semaphore of native code, of which only its name and value are
     native: Optional[bool] = None
     # True: closed but for places, such as globals, that are among the wakers and that no code which can still run names
     unnamed: Optional[bool] = None

@@ -62,10 +62,6 @@ gate.wait()
 """
 
 
-#: Seconds for the capture of a crowd: half a minute alone, several on a machine that runs other tests beside it.
-_CROWD_S = 400.0
-
-
 def descendants_left(mark: str) -> List[int]:
     """Live processes with ``mark`` in their environment."""
     found = []
@@ -95,8 +91,7 @@ def marked(folder: Path, code: str, *options: str, timeout: float = 2.0) -> Capt
     """A capture whose command's processes, and no others, have the folder's name in their environment."""
     bundle = folder / "bundle"
     words = ["env", f"POSTMORTEM_TEST_MARK={folder}", sys.executable, "-c", code]
-    begun = start("-t", str(timeout), "--observe", "0.2", "-o", str(bundle), *options, "--", *words)
-    return finished(begun, bundle, _CROWD_S)
+    return finished(start("-t", str(timeout), "--observe", "0.2", "-o", str(bundle), *options, "--", *words), bundle)
 
 
 def test_a_tree_that_forks_without_pause(tmp_path: Path) -> None:

@@ -38,12 +38,11 @@ def end_tree(command: Command, members: Members, first: int, kill_after: float) 
     killed: Set[Tuple[int, int]] = set()
     while time.monotonic() < until:
         command.interrupted = None
-        found = {(member.pid, member.start) for member in living(command, members)}
-        breeds = breeds or bool(killed and found - killed)
+        found = _signal_all(command, members, signal.SIGKILL)  # again: it may have started others meanwhile
         if found - killed:
+            breeds = breeds or bool(killed)
             until = min(time.monotonic() + _KILLED_PATIENCE_S, latest)
             killed |= found
-        _signal_all(command, members, signal.SIGKILL)  # again: it may have started others meanwhile
         if _gone(command, members, 0.2) and (not breeds or _stays_gone(command, members)):
             return []
     return [member.pid for member in living(command, members)]
@@ -55,8 +54,8 @@ def living(command: Command, members: Members) -> List[Member]:
     return [member for member in members() if member.alive]
 
 
-def _signal_all(command: Command, members: Members, number: int) -> None:
-    """Signal the tree, and continue those of its processes that are stopped.
+def _signal_all(command: Command, members: Members, number: int) -> Set[Tuple[int, int]]:
+    """Signal the tree, and continue those of its processes that are stopped; return (pid, start) of all that were found.
 
     The process group is signalled in one call, so that no member can fork in between; then the processes outside it. Once
     its leader has been waited for, the group's id may be reused: then each process is signalled by itself, in two rounds.
@@ -69,7 +68,8 @@ def _signal_all(command: Command, members: Members, number: int) -> None:
                 signalling.send_to_group(group, each)
     told = _tell_each(targets, group, number, set())
     if group is None:
-        _tell_each(living(command, members), group, number, told)
+        told = _tell_each(living(command, members), group, number, told)
+    return told | {(member.pid, member.start) for member in targets}
 
 
 def _tell_each(

@@ -111,7 +111,7 @@ def pattern_of(view: View, root: Root) -> Optional[str]:
         lost = process is not None and process.forked and (process.left_behind or _is_left_behind(view, root))
         missed = "future-never-resolved" if root.agent.task is not None else "missed-wakeup"
         return "fork-lost-thread" if lost else missed
-    if root.kind == "socket" and thread is not None and asks_for_lock(thread):
+    if root.kind in ("socket", "sleep") and thread is not None and asks_for_lock(thread):
         return "orphaned-lock"
     return _of_outside(root, thread) if root.kind in ("unknown", "pipe", "sleep") else _PATTERNS.get(root.kind)
 
@@ -123,8 +123,6 @@ def _of_outside(root: Root, thread: Optional[Thread]) -> Optional[str]:
         return "future-never-resolved" if root.agent.task is not None else "network-wait" if polls else None
     if root.kind == "pipe" and root.way.edge is not None and root.way.edge.verb == "writes to":
         return "pipe-deadlock"
-    if root.kind == "sleep" and thread is not None and asks_for_lock(thread):
-        return "orphaned-lock"
     if root.kind == "sleep" and thread is not None and _asks_for_part(thread):
         return "pool-exhausted"
     return _PATTERNS.get(root.kind)

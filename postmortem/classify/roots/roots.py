@@ -24,7 +24,7 @@ from .rest import (
     is_servers,
     serves,
 )
-from .walk import Way, follow
+from .walk import RESULTS, Way, follow
 
 #: Waits that name their kind by themselves; the others depend on more than the edge.
 _KINDS: Dict[EdgeKind, RootKind] = {
@@ -42,8 +42,8 @@ _KINDS: Dict[EdgeKind, RootKind] = {
 _DEMANDS: FrozenSet[RootKind] = frozenset(
     ("lock", "permits", "pool", "future", "native-lock", "shared-lock", "file-lock", "cycle", "thread")
 )
-#: Waits for a result that somebody is to provide.
-_RESULTS: FrozenSet[EdgeKind] = frozenset(("future", "async-future", "pool-result", "queue"))
+#: Waits for a result, or an item, that somebody is to provide.
+_RESULTS: FrozenSet[EdgeKind] = RESULTS | {"queue"}
 #: How functions of libraries begin that serve or keep a program alive; all others do something that is to come to its end.
 _KEEPS = (
     "run", "serve", "start", "main", "loop", "wait", "join", "watch", "listen", "consume", "poll", "block", "spin", "work",
@@ -144,29 +144,15 @@ def _found(view: View, process: Process) -> Iterator[Root]:
             if root.kind == "future" and awaits_request(view, process, task):
                 continue
             wants = root.kind == "signal" and is_inside_call(task) and not view.graph.is_awaited(agent)
-            wants = wants or (root.kind == "queue" and takes_from_pool(task))
             if root.kind in _DEMANDS or wants or (len(root.way.agents) > 1 and root.kind in ("signal", "pool")):
                 yield root
 
 
 def is_inside_call(task: Task) -> bool:
     """Return whether the program's code in a task awaits a library's, and that waits: for a connection, an answer, a turn."""
-    inside = _inside(task)
-    return takes_from_pool(task) or bool(
-        {sourcepaths.package(frame.file) for frame in inside} - {None, *_LOOP_PACKAGES}
-    )
-
-
-def takes_from_pool(task: Task) -> bool:
-    """Return whether the program's code in a task waits in a library's module of pools: for something that is lent."""
-    return any("pool" in frame.file.rpartition("/")[2] for frame in _inside(task))
-
-
-def _inside(task: Task) -> List[PythonFrame]:
-    """Return the frames of libraries in a task that the program's code has called."""
     inside = [frame for frame in task.stack if not is_stdlib(frame)]
     own = next((at for at, frame in enumerate(inside) if not is_library(frame)), 0)
-    return inside[:own]
+    return bool({sourcepaths.package(frame.file) for frame in inside[:own]} - {None, *_LOOP_PACKAGES})
 
 
 def _root(view: View, process: Process, start: Agent, rank: int, company: bool) -> Root:

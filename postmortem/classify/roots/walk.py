@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...evidence import Process, Thread
 from ...waitgraph import Agent, Edge, Place
+from ...waitgraph.edges import EdgeKind
 from ..facts.knowledge import is_library
 from ..facts.view import View
 from .rest import asks_for_a_result, awaits_request, serves
 
 _MOST = 60
+#: Kinds of waits for the result of somebody's work: a main thread in one of them does not keep a server alive.
+RESULTS: FrozenSet[EdgeKind] = frozenset(("future", "async-future", "pool-result"))
 
 
 class Way(NamedTuple):
@@ -196,8 +199,8 @@ def hindered(view: View, edge: Edge) -> Optional[Agent]:
                 return waker
         return None
     able = only_able(view, edge)
-    retries = view.graph.places.thread(able) if able is not None else None
-    if retries is not None and asks_for_a_result(retries) and able == only_able(view, edge, named=True):
+    thread = view.graph.places.thread(able) if able is not None else None
+    if thread is not None and asks_for_a_result(thread) and only_able(view, edge, named=True) is not None:
         return able
     own = (
         telling(view, able)
@@ -277,17 +280,13 @@ def _inside(view: View, edge: Edge, process: Agent) -> Optional[Agent]:
     return Agent(process.pid, main.tid)
 
 
-#: Waits for a result, which a program does not end by.
-_RESULTS = ("future", "async-future", "pool-result")
-
-
 def _waits_for_anyone(view: View, place: Place, main: Thread) -> bool:
     """Return whether a process waits for whichever client comes next, or its main thread for a signal to end."""
     wait = main.wait
     if wait is None:
         return False
     several = view.graph.edges.get(Agent(place.pid, main.tid), ())
-    signalled = any(edge.signals and edge.kind not in _RESULTS for edge in several)
+    signalled = any(edge.signals and edge.kind not in RESULTS for edge in several)
     return _is_served(main) or signalled
 
 

@@ -94,8 +94,6 @@ class Referrers:
         self.holders = ReferenceHolders(python)
         self._tables = Tables(python, self.holders, search)
         self.registries = Registries(python, self.holders.allocations)
-        self._files = python.memory.files
-        self._file_starts = [file.start for file in self._files]
         threads = [thread for interpreter in python.interpreters for thread in interpreter.threads]
         self._known: Dict[int, References] = {}
         self._predicted: Sequence[int] = ()
@@ -150,7 +148,7 @@ class Referrers:
         places = self._search.places(addresses)
         found = {address: self._sorted_out(address, places.get(address)) for address in addresses}
         short = [r for r in found.values() if r.count is not None and r.counted < r.count]
-        wanted = {place for r in short for place in r.stray if not self._is_static(place)}
+        wanted = {place for r in short for place in r.stray if not self.registries.is_static(place)}
         owners = self._tables.owners(sorted(wanted)) if wanted else {}
         for references in found.values():
             for place in [place for place in references.stray if place in owners]:
@@ -201,11 +199,6 @@ class Referrers:
                 if registry is not None:
                     references.found.append(Reference(place, True, FIELD, registry=registry, presumed=vague))
                     references.stray.remove(place)
-
-    def _is_static(self, place: int) -> bool:
-        """Return whether a place is in the data of a program or library, where no table can be."""
-        index = bisect_right(self._file_starts, place) - 1
-        return index >= 0 and place < self._files[index].end
 
     def _sorted_out(self, address: int, places: Optional[Sequence[int]]) -> References:
         """Divide the places of an object's address into references and strays. Raises NotThat."""

@@ -75,7 +75,7 @@ class Registries:
             return Registry("thread", thread)
         if place in self._exits:
             return Registry("exit")
-        if target in self._handlers and self._is_static(place):
+        if target in self._handlers and self.is_static(place):
             return Registry("signal")
         return Registry("exit") if target == self._exit_list and self._is_of_interpreter(place) else None
 
@@ -83,7 +83,7 @@ class Registries:
         """Return what keeps a reference at a place that may hold a stale one as well; None if unknown. Never raises."""
         if self._is_of_interpreter(place):
             return Registry("interpreter")
-        if self._is_static(place):
+        if self.is_static(place):
             return Registry("static")
         return Registry("lost") if self._is_lost(place) else None
 
@@ -97,7 +97,8 @@ class Registries:
         area = self._areas[index] if index >= 0 else None
         return area if area is not None and place < area[1] else None
 
-    def _is_static(self, place: int) -> bool:
+    def is_static(self, place: int) -> bool:
+        """Return whether a place is in the data of a program or library, where no table of an object is."""
         return self._area(place) is not None
 
     def _is_of_interpreter(self, place: int) -> bool:
@@ -116,7 +117,7 @@ class Registries:
 
     def _allocated(self, start: int, least: int, most: int) -> Optional[int]:
         """Return the bytes of glibc's block at an address (malloc/malloc.c, struct malloc_chunk); None if implausible."""
-        if self._is_static(start):
+        if self.is_static(start):
             return None
         with contextlib.suppress(Fault):
             size = self._memory.u64(start - 8) & ~7

@@ -16,14 +16,13 @@ from ..objects.builtins import NotThat
 from ..objects.wordsearch import WordSearch
 from ..runtime import layouts as L
 from ..state.interpreter import Python
+from ..sync.primitives import RING_ITEMS, ring_of
 from .owners import Holder, ReferenceHolders
 from .slots import ITEM, KEY, Slot
 
 #: dequeobject: leftblock, rightblock, leftindex, rightindex after ob_size; a block is a link, 64 items, a link.
 _LEFT, _RIGHT = 8, 16
 _BLOCK_ITEMS = 64
-#: simplequeueobject since 3.13: get_idx, items, items_cap, num_items (Modules/_queuemodule.c, as in ``sync.primitives``).
-_RING_ITEMS = 40
 
 
 class Entry(NamedTuple):
@@ -57,7 +56,7 @@ class Tables:
             (layout.set_table, self._in_set),
             (layout.ob_size + _LEFT, self._in_deque),
             (layout.ob_size + _RIGHT, self._in_deque),
-            (_RING_ITEMS, self._in_ring),
+            (RING_ITEMS, self._in_ring),
         ):
             self._readers[offset] = (*self._readers.get(offset, ()), reader)
 
@@ -179,11 +178,10 @@ class Tables:
         """Return the slot of a place in the ring of a SimpleQueue: one of the items that it still has."""
         if self._layout.version < (3, 13) or not self._objects.is_instance(holder.address, "_queue.SimpleQueue"):
             return None
-        first, items, places, count = self._objects.memory.words(holder.address + _RING_ITEMS - 8, 4)
-        index, rest = divmod(place - ring, 8)
-        if rest or items != ring or not 0 <= index < places:
+        known, (index, rest) = ring_of(self._objects, holder.address), divmod(place - ring, 8)
+        if rest or not 0 <= index < known.places:
             return None
-        return ITEM if (index - first) % places < count else None
+        return ITEM if (index - known.first) % known.places < known.filled else None
 
     def _named(self, key: int) -> Slot:
         return Slot("value", self._objects.optional_text(key))

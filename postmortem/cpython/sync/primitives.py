@@ -93,6 +93,7 @@ class SimpleQueue(NamedTuple):
 #: has_threads_waiting, the ring (put_idx, get_idx, items, items_cap, num_items), weakreflist. The size distinguishes
 #: them.
 _NAME, _OLD_SIZE, _WORD = "_queue.SimpleQueue", 56, 16
+RING_ITEMS = 40
 _MOST_ITEMS = 1_000_000
 
 
@@ -109,13 +110,28 @@ def simple_queue(objects: Objects, address: int) -> Optional[SimpleQueue]:
 def _simple_items(objects: Objects, address: int) -> Tuple[int, ...]:
     """Return the items of a SimpleQueue. Raises Fault or NotThat."""
     if _is_ring(objects, address):
-        first, items, places, count = (objects.field(address, offset) for offset in (32, 40, 48, 56))
-        if count > places or places > _MOST_ITEMS:
-            raise NotThat("a damaged queue")
-        words = objects.memory.words(items, places)
-        return tuple(words[(first + i) % places] for i in range(count))
+        ring = ring_of(objects, address)
+        words = objects.memory.words(ring.items, ring.places)
+        return tuple(words[(ring.first + i) % ring.places] for i in range(ring.filled))
     taken = objects.field(address, 40)
     return objects.items(objects.field(address, 32))[taken:]
+
+
+class Ring(NamedTuple):
+    """The ring of a SimpleQueue since 3.13: ``filled`` places from ``first`` on, of ``places`` at ``items``."""
+
+    first: int
+    items: int
+    places: int
+    filled: int
+
+
+def ring_of(objects: Objects, address: int) -> Ring:
+    """Return the ring of a SimpleQueue. Raises Fault or NotThat."""
+    ring = Ring(*(objects.field(address, offset) for offset in (32, RING_ITEMS, 48, 56)))
+    if ring.filled > ring.places or ring.places > _MOST_ITEMS:
+        raise NotThat("a damaged queue")
+    return ring
 
 
 def _is_ring(objects: Objects, address: int) -> bool:

@@ -7,7 +7,7 @@ from typing import Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optiona
 
 from ...cpython.frames.frame import Frame
 from ...cpython.frames.iterated import iterated
-from ...cpython.sync.locks import Entered, Locks, LockState
+from ...cpython.sync.locks import Locks, LockState
 from ...evidence.vocabulary import OwnerBasis
 from ..process.context import PythonContext
 from .acquires import LOCKS, QUEUES
@@ -148,28 +148,26 @@ class ThreadHolders:
         """
         for depth, frame in enumerate(frames, below):
             above = frames[: depth - below]
-            for entered in self._locks.entered(frame):
-                self._enter(
-                    entered, permits, Ownership(0, tid, "with-slot", Acquired(frame, depth, entered.line)), above
-                )
-            for generator in iterated(self._python.frames, frame, above[-1] if above else None):
-                for entered in self._locks.entered(generator):
-                    if entered.line is not None:
-                        self._enter(
-                            entered, permits, Ownership(0, tid, "with-slot", Acquired(frame, depth, frame.line)), above
-                        )
+            for manager, line in self._entered(frame, above[-1] if above else None):
+                lock = self._locks.at(manager)
+                if lock is None and manager in permits:
+                    what = manager
+                elif lock is not None and lock.locked and not self._given_up(lock, above):
+                    self._kept.append((lock, frame))
+                    what = lock.address
+                else:
+                    continue
+                claim = Ownership(what, tid, "with-slot", Acquired(frame, depth, line))
+                self._claims.setdefault(what, []).append(claim)
 
-    def _enter(self, entered: Entered, permits: Set[int], claim: Ownership, above: Sequence[Frame]) -> None:
-        """Collect what a `with` statement holds; ``above``: frames that were called in its body."""
-        lock, at = self._locks.at(entered.manager), claim.acquired_at
-        if lock is not None and at is not None and lock.locked and not self._given_up(lock, above):
-            self._kept.append((lock, at.frame))
-            what = lock.address
-        elif lock is None and entered.manager in permits:
-            what = entered.manager
-        else:
-            return
-        self._claims.setdefault(what, []).append(claim._replace(thing=what))
+    def _entered(self, frame: Frame, inner: Optional[Frame]) -> Iterator[Tuple[int, Optional[int]]]:
+        """Yield (context manager, line) of a frame's `with` statements, and of those in generators that it iterates over."""
+        for entered in self._locks.entered(frame):
+            yield entered.manager, entered.line
+        for generator in iterated(self._python.frames, frame, inner):
+            for entered in self._locks.entered(generator):
+                if entered.line is not None:
+                    yield entered.manager, frame.line
 
     def _given_up(self, lock: LockState, above: Sequence[Frame]) -> bool:
         """Return whether `condition.wait()` has released the lock while `with condition` keeps the slot."""

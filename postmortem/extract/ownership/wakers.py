@@ -41,7 +41,8 @@ from .grading import Grading
 from .urgency import Urgency
 
 SECONDS = 2.0
-#: Seconds: a time limit that ends a wait only later than that is as good as none.
+#: Seconds: who else could end a wait is searched also where a time limit ends it only later than that. Whether such a limit
+#: counts is for the wait graph to say.
 _FAR_S = 60.0
 #: Further seconds for a process with _LARGEST bytes or more, in proportion for less: with numpy, without.
 _MORE, _MORE_SLOWLY = 1.0, 10.0

@@ -196,20 +196,17 @@ class DescriptorBook:
 
     def _socket(self, plain: Resource, fd: int, what: Descriptor) -> Resource:
         peer = self._known.peer_of_socket(what.name)
-        mine, theirs = self._known.ends_of_socket(what.name), self._known.ends_of_socket(peer) if peer else ()
+        listener = self._known.listener_of(what.name) if peer is None else None
+        other = peer or listener
+        mine, theirs = self._known.ends_of_socket(what.name), self._known.ends_of_socket(other) if other else ()
         where = " → ".join(end for end in (what.local, what.remote) if end)
         description = f"socket {where or what.target}"
         side = _Side(mine + theirs, (), None, ())
-        if peer is not None:
-            side = self._side(f"socket:[{peer}]", mine + theirs, theirs, None)
+        if other is not None:
+            side = self._side(f"socket:[{other}]", mine + theirs, theirs, None)
             if theirs:
                 description = self._named(fd, f"socket {where}".rstrip(), None, theirs)
-        listener = self._known.listener_of(what.name) if peer is None else None
-        if listener is not None:
-            theirs = self._known.ends_of_socket(listener)
-            side = self._side(f"socket:[{listener}]", mine + theirs, theirs, None)
-            described = self._named(fd, f"socket {where}".rstrip(), None, theirs)
-            description = f"{described}, which has not accepted it"
+                description += ", which has not accepted it" if listener is not None else ""
         return changed(
             side.added_to(plain),
             description=f"{description} (descriptor {fd})",

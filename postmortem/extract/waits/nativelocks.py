@@ -58,6 +58,8 @@ _PYTHONS_OWN = re.compile(r"_?Py(Thread_acquire_lock|Mutex_Lock|ParkingLot_Park|
 #: Mappings whose names do not identify them.
 _NAMELESS = ("/dev/zero", "/memfd:", "/SYSV")
 
+#: Functions of the interpreter.
+_PYTHONS = re.compile(r"_?Py[A-Z_]")
 #: Files of sem_open(3): of glibc (nptl/sem_open.c).
 _NAMED = re.compile(r"/dev/shm/sem\.")  # noqa: S108
 
@@ -192,13 +194,8 @@ class NativeLocks:
             return None
         others = inside - set(known.waiters)
         if not others and len(inside) == 1 and found.kind in _BY_LIBRARY:
-            others = {tid for tid in inside if self._is_reentered(known.wanted[0].module, stacks[tid])}
+            others = {tid for tid in inside if _is_reentered(known.wanted[0].module, stacks[tid])}
         return Ownership(found.address, others.pop(), "inferred") if len(others) == 1 else None
-
-    def _is_reentered(self, module: Optional[str], frames: Sequence[NativeFrame]) -> bool:
-        """Return whether a thread is in a call of a library inside another call of it, which called back into Python."""
-        runs = [frame.module == module for frame in frames if frame.module is not None]
-        return sum(now and not before for before, now in zip([False, *runs], runs)) > 1
 
     def _inside(self, known: _Known, stacks: Stacks) -> Set[int]:
         """Return the threads inside the function that waits for the guard; a function initialises only its own static."""
@@ -265,18 +262,17 @@ class NativeLocks:
     def _named(self, known: _Known, key: str) -> Resource:
         """Return a semaphore of sem_open(3), which processes share by its name."""
         value: Optional[int] = None
-        with contextlib.suppress(Fault):
-            value = self._core.u32(
-                known.found.address
-            )  # sem_t.data: its lower half is the value (nptl/sem_waitcommon.c)
+        with contextlib.suppress(Fault):  # sem_t.data: its lower half is the value (nptl/sem_waitcommon.c)
+            value = self._core.u32(known.found.address)
         return Resource(
             id=known.ident,
             kind="shared-semaphore",
             description=f"semaphore /{_NAMED.split(key)[-1].partition('+')[0]}, shared by processes",
             waiters=tuple(known.waiters),
             locked=value == 0 if value is not None else None,
-            key=f"named-{key.partition('-')[2]}",
+            key=key,
             value=value,
+            native=True,
         )
 
     def _key(self, found: NativeWait) -> Optional[str]:
@@ -285,6 +281,19 @@ class NativeLocks:
         if mapped is None or mapped.path.startswith(_NAMELESS):
             return None
         return f"shared-{found.kind}:{mapped.path}+{mapped.offset + found.address - mapped.start:#x}"
+
+
+def _is_reentered(module: Optional[str], frames: Sequence[NativeFrame]) -> bool:
+    """Return whether a thread is in a call of a library inside another call of it, with the interpreter between them."""
+    left = back = False
+    for frame in frames:
+        if frame.module == module:
+            if back:
+                return True
+            left = True
+        elif left and _PYTHONS.match(frame.function or ""):
+            back = True
+    return False
 
 
 def _place(frames: Sequence[NativeFrame]) -> Optional[Wanted]:

@@ -84,12 +84,10 @@ def match(view: View) -> Iterator[Answer]:
             if thread is None or wait is None or wait.kind in ("event-loop", "sleep", "gil"):
                 continue
             resource = next((r for r in process.resources if r.id == wait.resource), None)
-            at_socket = resource is not None and resource.kind == "socket"
-            if wait.endless is False and ((wait.timeout_s or 0.0) < _LONG_S or at_socket):
-                continue
             if resource is not None and resource.kind == "socket":
-                yield from _own_server(view, process, loop, thread, resource)
-            else:
+                if wait.endless is not False:
+                    yield from _own_server(view, process, loop, thread, resource)
+            elif wait.endless is not False or (wait.timeout_s or 0.0) >= _LONG_S:
                 yield from _judge(view, process, loop, thread, resource)
 
 

@@ -97,7 +97,7 @@ def _lost_permit(thread: Thread, resource: Resource) -> bool:
 
 def _is_named(resource: Resource) -> bool:
     """Return whether a semaphore is one of sem_open(3) that C code uses, not one of multiprocessing's."""
-    return (resource.key or "").startswith("named-semaphore:")
+    return resource.native is True
 
 
 def _confidence(view: View, waiter: _Waiter) -> Confidence:

@@ -148,7 +148,8 @@ def test_a_library_that_calls_back_into_itself() -> None:
     twice = [*TAKING, native("parse"), python, native("read"), native("parse"), python]
     resource = only(settled(core, {1: (AT, *SEMAPHORE)}, {1: twice, 2: BUSY}))
     assert (resource.owner_tid, resource.owner_basis) == (1, "inferred")
-    for stacks in ({1: [*TAKING, native("parse"), python], 2: BUSY}, {1: twice}):
+    through_c = [*TAKING, native("parse"), native("qsort", LIBC), native("parse"), python]
+    for stacks in ({1: [*TAKING, native("parse"), python], 2: BUSY}, {1: twice}, {1: through_c, 2: BUSY}):
         assert only(settled(core, {1: (AT, *SEMAPHORE)}, stacks)).owner_tid is None
 
 
@@ -159,8 +160,8 @@ def test_a_semaphore_that_processes_open_by_name() -> None:
         settled(Core([1], {AT: bytes(32)}, [file]), {1: (AT, 0x109, 0)}, {1: [*TAKING[:2], native("take")]})
     )
     assert (resource.kind, resource.value, resource.locked) == ("shared-semaphore", 0, True)
-    assert (resource.description, resource.native) == ("semaphore /press, shared by processes", None)
-    assert resource.key == "named-semaphore:/dev/shm/sem.press+0x0"
+    assert (resource.description, resource.native) == ("semaphore /press, shared by processes", True)
+    assert resource.key == "shared-semaphore:/dev/shm/sem.press+0x0"
 
 
 def test_a_call_that_the_thread_of_a_window_is_to_make() -> None:

@@ -105,8 +105,8 @@ def lost_permits(wait: Any = True, **known: Any) -> Evidence:
 
 
 def test_a_named_semaphore_without_permits() -> None:
-    """Of C code's only the value is known: lost, if nothing works that could have it; in a lone core that is not known."""
-    lost: Any = {"key": "named-semaphore:/dev/shm/sem.press+0x0", "value": 0}
+    """Native code's: only its value is known. It is lost if nothing works that could have it; only a window shows that."""
+    lost: Any = {"native": True, "value": 0}
     parent = process([thread(1, [frame("join", 3)], wait=Wait("process", "wait4", pid=2, endless=True))])
     two = [changed(clerk(pid), resources=tuple(changed(r, **lost) for r in clerk(pid).resources)) for pid in (2, 3)]
     known = evidence(parent, *two)
