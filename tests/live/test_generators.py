@@ -94,9 +94,9 @@ class Transaction:
         self.lock.release()
 async def main():
     lock = asyncio.Lock()
-    async with Transaction(lock):
+    async with Transaction(lock):              # sorts
         asyncio.get_running_loop().call_soon(lambda: print("ready", flush=True))
-        async with Transaction(lock): pass     # sorts
+        async with Transaction(lock): pass
 asyncio.run(main())
 """
 
