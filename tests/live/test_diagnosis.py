@@ -65,6 +65,7 @@ NEST = """
 import threading
 lock = threading.Lock()
 def inner():
+    print("ready", flush=True)
     with lock: pass
 def key(x): return inner()
 def middle(): return sorted([1, 2], key=key)
@@ -80,7 +81,8 @@ with lock:
 def test_python_frames_stand_at_the_loop_that_runs_them(python: str, tmp_path: Path) -> None:
     """Through calls from C back into Python: each native interpreter loop is right behind the Python frames that it runs,
     stripped or not, and all of them belong to one."""
-    found = capture(tmp_path, NEST, python, "1")
+    with Program(python, NEST, tmp_path) as program:
+        found = capture_pid(program.pid, tmp_path)
     stack = next(t["stack"] for t in found["processes"][0]["threads"] if t["name"] == "nested")
     kinds = [f["function"] if f["kind"] == "python" else "*" if _is_loop(f) else "-" for f in stack]
     shown = "".join(f" {kind} " if kind not in "*-" else kind for kind in kinds)
