@@ -199,7 +199,8 @@ WaitVerb = Literal["waits", "wants", "asks", "call"]
 FactCode = Literal[
     "work-item-queued", "work-item-runs", "unreferred", "pool-full", "with-manager", "coroutine-queued", "coroutine-runs",
     "function-runs", "call-runs", "call-queued",
-    "set-by-shutdown", "workers-wait", "no-job-queued", "no-job-sent", "no-result-sent", "taker-ended", "taker-ended-here",
+    "set-by-shutdown", "workers-wait", "no-job-queued", "no-job-sent", "no-result-sent", "results-thread-ended",
+    "taker-ended", "taker-ended-here",
     "shared-taken", "shared-none-has", "shared-taker-gone", "shared-mapped-by", "shared-none-took", "shared-guards",
     "left-behind-here", "forked-from", "left-behind", "records-no-thread-here", "no-frame-holds", "only-thread-waits",
     "records-one-left", "parent-unread", "recorded-ended-in-parent", "recorded-in-parent", "same-address-held",

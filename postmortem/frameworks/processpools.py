@@ -11,11 +11,12 @@ Sources:
 
 from __future__ import annotations
 
-from typing import Dict, Final, Iterable, List, Literal, NamedTuple, Optional, Sequence, Tuple
+from typing import Container, Dict, Final, Iterable, List, Literal, NamedTuple, Optional, Sequence, Tuple
 
 from ..cpython.frames.frame import Frame, Frames
 from ..cpython.objects.attributes import attribute
 from ..cpython.objects.builtins import NotThat, Objects
+from ..cpython.sync.primitives import simple_queue
 from ..foreign.numbers import is_decimal
 from ..memory import Fault
 from .executors import work_item
@@ -257,6 +258,37 @@ def joined_pool(frames: Frames, stack: Sequence[Frame], identity: int) -> Option
     frame = next((f for f in stack[:6] if f.is_in("join", *_POOL_FILES)), None)
     pool = frames.local(frame, "self") if frame is not None else None
     return pool if pool and attribute(frames.objects, pool, "_cache") == identity else None
+
+
+def results_thread_ended(frames: Frames, stack: Sequence[Frame], living: Container[int]) -> Optional[str]:
+    """Return the type name of the pool whose results thread has ended, although its awaited result is still missing.
+
+    For pools of threads, too. ``stack``: of the waiting thread; ``living``: addresses of the ``threading.Thread`` objects of
+    all threads that run. None if that thread runs, if the pool was closed, or if a job may still fail before it runs.
+
+    Source: Lib/multiprocessing/pool.py of 3.8-3.15: ``_handle_results`` sets each result and runs its callback, whose
+    exception ends that thread; only for jobs that it cannot pass on ``_handle_tasks`` sets the result itself.
+    """
+    objects = frames.objects
+    awaited = awaited_result(frames, stack)
+    pool = pool_of(frames, awaited.result) if awaited is not None else None
+    if not pool:
+        return None
+    keeper, results, tasks, queue = (
+        attribute(objects, pool, name) for name in ("_worker_handler", "_result_handler", "_task_handler", "_taskqueue")
+    )
+    jobs = simple_queue(objects, queue) if queue else None
+    if (
+        jobs is None
+        or jobs.items != ()
+        or keeper not in living
+        or tasks not in living
+        or not results
+        or results in living
+    ):
+        return None
+    started = objects.integer_or_none(attribute(objects, results, "_ident")) is not None
+    return objects.type_name(pool) if started else None
 
 
 def pool_of(frames: Frames, result: int) -> Optional[int]:

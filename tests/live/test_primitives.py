@@ -212,3 +212,30 @@ def test_every_wait_names_its_object(python: str, tmp_path: Path) -> None:
         assert (pool.limit, pool.queued, pool.idle, len(pool.threads)) == (2, 1, (), 2)
         assert collected.joined(tids["joins"]) == tids["has_lock"]
         assert [held.basis for held in book.held_by(tids["imports"])] == ["recorded"]
+
+
+THREAD_POOL = """
+import threading
+from multiprocessing.pool import ThreadPool
+def note(number): raise ValueError(number)
+threading.excepthook = lambda _: None
+pool = ThreadPool(1)
+kept = pool.apply_async(int, ("1",), callback=MODE)
+pool._result_handler.join(WAIT)
+later = pool.apply_async(int, ("2",)) if MODE is note else pool.apply_async(forever.wait)
+print("ready", flush=True)
+later.get()
+"""
+
+
+@pytest.mark.parametrize("mode", ["note", "print"])
+@pytest.mark.parametrize("python", matrix())
+def test_a_result_that_no_thread_of_its_pool_delivers_any_more(python: str, mode: str, tmp_path: Path) -> None:
+    """A callback's exception ends the thread in which results arrive, and nothing but that proves that none will come."""
+    made = THREAD_POOL.replace("MODE", mode).replace("WAIT", "None" if mode == "note" else "0.1")
+    source = made.replace("import threading", "import threading\nforever = threading.Event()", 1)
+    with Program(python, source, tmp_path) as program, ProcMem(program.pid) as memory:
+        result = read(program, memory)[4]["MainThread"]
+        told = [one.code for one in result.because if not isinstance(one, str)]
+        lost = (True, ["results-thread-ended"]) if mode == "note" else (None, [])
+        assert (result.kind, result.closed, told) == ("event", *lost)

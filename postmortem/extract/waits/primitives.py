@@ -15,6 +15,7 @@ from ...cpython.sync.primitives import IMPORTLIB, Layer, simple_queue
 from ...evidence import Resource, Waker, fact
 from ...evidence import replace as changed
 from ...evidence.vocabulary import ResourceKind, WaitKind
+from ...frameworks.processpools import results_thread_ended
 from ...memory import Fault
 from ..ownership.ownership import Acquired, Ownership
 from ..ownership.pools import Pools
@@ -172,7 +173,10 @@ class Primitives:
     def _event(self, draft: Draft, blank: Resource) -> Resource:
         flag = self._integer(draft, "_flag")
         state = "" if flag is None else " (set)" if flag else " (not set)"
-        return changed(blank, description=self._called(self._type(draft), draft) + state, value=flag)
+        found = changed(blank, description=self._called(self._type(draft), draft) + state, value=flag)
+        living = self._threads.by_object if self._python.all_threads and flag == 0 else None
+        pool = results_thread_ended(self._python.frames, draft.users, living) if living else None
+        return changed(found, closed=True, because=(fact("results-thread-ended", pool=pool),)) if pool else found
 
     def _semaphore(self, draft: Draft, blank: Resource) -> Resource:
         value, limit = self._integer(draft, "_value"), self._integer(draft, "_initial_value")

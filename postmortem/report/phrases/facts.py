@@ -29,6 +29,10 @@ WORDS: Dict[FactCode, Template] = {
     "no-result-sent": Template(
         "no result is on its way back: {thread} blocks reading the result pipe, so the pipe is empty"
     ),
+    "results-thread-ended": Template(
+        "the thread of the {pool} in which results arrive and callbacks run (_handle_results) has ended: no result arrives "
+        "any more"
+    ),
     "taker-ended": Template("a thread of process {pid} acquired it and ended without releasing it"),
     "taker-ended-here": Template(
         "a thread of this process acquired it {times:v once|@ times} and ended without releasing it"
