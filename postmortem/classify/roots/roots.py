@@ -12,7 +12,7 @@ from ...waitgraph.edges import EdgeKind
 from ..facts import native
 from ..facts.knowledge import COLLECTS, in_table, is_library, is_stdlib, is_typed, own_frame
 from ..facts.sessions import is_unasked
-from ..facts.view import View, is_python
+from ..facts.view import WORKS_WAKES, View, is_python
 from .rest import (
     asks_for_a_result,
     awaits_request,
@@ -300,6 +300,8 @@ def _moved(view: View, way: Way, kind: RootKind) -> bool:
     return any(moving[agent] for agent in way.agents)
 
 
+#: CPU in cores that a wait's time limits cost at most when they pass, a few times a second.
+_TIMING_OUT_SHARE = 0.002
 #: Waits that a program which is not Python, such as a shell, ends and begins again without getting further.
 _PACED = ("process", "sleep")
 
@@ -320,7 +322,18 @@ def _moves(view: View, agent: Agent) -> bool:
     process = view.by_pid.get(agent.pid)
     if process is not None and not is_python(process) and thread.wait is not None and thread.wait.kind in _PACED:
         return not view.rests(thread)
-    return view.moves(thread) or not view.rests(thread)
+    return (view.moves(thread) and not _only_times_out(view, thread)) or not view.rests(thread)
+
+
+def _only_times_out(view: View, thread: Thread) -> bool:
+    """Return whether a thread waits again and again for short times on a futex inside one call of native code.
+
+    So gRPC's blocking calls do, five times a second. What such a wait is for takes more CPU when it comes.
+    """
+    wait, share, switches = thread.wait, view.cpu_share(thread), view.switches(thread)
+    timed = wait is not None and wait.kind == "futex" and wait.resource is None and wait.endless is False
+    little = share is not None and share < _TIMING_OUT_SHARE and (switches or 0.0) < WORKS_WAKES
+    return timed and little and bool(native.called(thread))
 
 
 # ---------------------------------------------------------------------- what to show

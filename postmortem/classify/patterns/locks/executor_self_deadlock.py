@@ -20,7 +20,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Iterator, List, Optional, Tuple
 
-from ....evidence import Pool, Process, PythonFrame
+from ....evidence import Pool, Process, PythonFrame, Thread
 from ....findings import Template, Text
 from ....findings.found import Said
 from ....waitgraph import Agent, Edge
@@ -29,7 +29,7 @@ from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from .nativepools import NativePool, native_pools
-from .queuedwork import Link, collects_itself, queued_behind, stuck_pools, workers
+from .queuedwork import Link, asks_itself, collects_itself, queued_behind, stuck_pools, workers
 from .taskqueues import Job, Workers, task_workers
 
 PATTERN = Pattern(
@@ -69,6 +69,12 @@ _BEHIND = Template(
     "{number} of {pool} cannot go on: the job waits{at} for code that waits for a job in the pool's own queue"
 )
 _IS_BEHIND = Template("{agent}, which is to end that wait, waits{at} for a job that only a worker of {pool} could run")
+_ASK = Template(
+    "{number} of {pool} cannot go on: each runs a request of {library} that waits{at} for the answer to another request, to this "
+    "process itself, which no worker is free to run"
+)
+_ASKING = Template("{thread} runs a request of {library} and waits{at} in {library}'s client")
+_ALONE = Template("every connection that this process has opened leads to itself")
 _FULL = Template("{pool} has {count:n job} in its queue, and no idle worker")
 _WORKER_WAITS = Template("worker {worker} waits{at} for {what}")
 _NEEDS = Template("{agent} {verb}{at} {what}")
@@ -116,6 +122,10 @@ def match(view: View) -> Iterator[Answer]:
             behind = queued_behind(view, process, pool) if pool.queued else []
             if behind:
                 yield _behind(view, process, pool, behind)
+                continue
+            library, asking = asks_itself(view, process, pool)
+            if asking:
+                yield _asks(view, process, pool, library, asking)
                 continue
             free = next((agent for agent in workers(process, pool) if not view.graph.stuck(agent)), None)
             if free is not None:
@@ -200,6 +210,29 @@ def _behind(view: View, process: Process, pool: Pool, links: List[Tuple[Agent, E
         victims=tuple(
             view.victim_of(a) for a in view.graph.behind(frozenset(w for w, _e, _a in links)) if a.tid is not None
         ),
+        pid=process.pid,
+    )
+
+
+def _asks(view: View, process: Process, pool: Pool, library: str, asking: List[Thread]) -> Match:
+    """Return the match of a server's pool whose requests all wait for answers of the same server."""
+    places = [(thread, own_frame(thread.python)) for thread in asking]
+    facts: List[Said] = [
+        _ASKING(thread=clauses.named(t), at=clauses.at(frame), library=library) for t, frame in places[:_SHOWN]
+    ]
+    if len(places) > _SHOWN:
+        facts.append(_OTHERS(count=len(places) - _SHOWN))
+    return Match(
+        confidence="likely",
+        summary=_ASK(
+            number=_ALL(count=len(asking)) if len(asking) > 1 else _ONLY(),
+            pool=pool.description,
+            at=clauses.at(places[0][1]),
+            library=library,
+        ),
+        evidence=(_FULL(pool=pool.description, count=pool.queued or 0), *facts, _ALONE()),
+        culprits=tuple(dict.fromkeys(view.culprit(process, frame, t) for t, frame in places if frame is not None)),
+        victims=tuple(view.victim(process, thread) for thread in asking[1:]),
         pid=process.pid,
     )
 

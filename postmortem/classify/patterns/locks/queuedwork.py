@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ....evidence import Pool, Process, Resource
+from .... import sourcepaths
+from ....evidence import Pool, Process, Resource, Thread
 from ....waitgraph import Agent, Edge
 from ...facts import knowledge
-from ...facts.view import View
+from ...facts.view import WORKS_WAKES, View
 from ...roots.walk import follow, telling
 
 #: Most agents visited on the way from a worker to the job that it needs.
@@ -86,6 +87,30 @@ def _handlers(view: View, process: Process, edge: Optional[Edge]) -> List[Agent]
         return []
     alone = {end.pid for end in resource.ends} == {process.pid} and len(resource.ends) > 1
     return [Agent(process.pid, task=task.id) for task in process.tasks if task.state == "pending"] if alone else []
+
+
+def asks_itself(view: View, process: Process, pool: Pool) -> Tuple[str, List[Thread]]:
+    """Return a library and a pool's workers if all run its requests and wait in its client, which is connected to itself.
+
+    ("", []) otherwise: some worker is at work, a client's connection leads elsewhere, or no request is queued.
+    """
+    threads = view.threads(process, pool.threads)
+    called = {_serves_and_asks(thread) for thread in threads}
+    library = called.pop() if len(called) == 1 else None
+    clients = [one for one in process.resources if one.kind == "socket" and one.remote and one.accepted is False]
+    alone = all(any(w.role == "end" and w.pid == process.pid for w in one.wakers) for one in clients)
+    still = all(view.rests(thread) and (view.switches(thread) or 0.0) < WORKS_WAKES for thread in threads)
+    return (library, threads) if library and pool.queued and clients and alone and still else ("", [])
+
+
+def _serves_and_asks(thread: Thread) -> Optional[str]:
+    """Return the library that has called the program's code in a thread, and that this code has called and waits in."""
+    frames = thread.python
+    own = [at for at, frame in enumerate(frames) if sourcepaths.is_program(frame.file)]
+    if not own or thread.wait is None:
+        return None
+    inside, outside = ({sourcepaths.package(f.file) for f in some} for some in (frames[: own[0]], frames[own[-1] :]))
+    return next(iter(sorted((inside & outside) - {None})), None)  # type: ignore[type-var]
 
 
 def _needs_queue(view: View, agent: Agent, pool: Pool) -> bool:

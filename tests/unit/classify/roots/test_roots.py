@@ -9,7 +9,7 @@ import pytest
 from postmortem.classify.facts.view import View
 from postmortem.classify.roots.roots import Root, roots, waiting
 from postmortem.classify.roots.told import root_told
-from postmortem.evidence import Loop, Process, Resource, SignalHandler, Task, TaskWait, Thread, Wait, Waker
+from postmortem.evidence import Loop, NativeFrame, Process, Resource, SignalHandler, Task, TaskWait, Thread, Wait, Waker
 from postmortem.evidence import replace as changed
 from postmortem.findings import told
 
@@ -241,6 +241,17 @@ def test_a_child_that_is_not_python_progresses_if_it_computes(cpu: float, expect
     )
     naps = process([thread(3, is_main=True, counters=counters(cpu))], pid=3, ppid=2, **foreign)
     assert root(parent, shell, naps).state == expected
+
+
+@pytest.mark.parametrize(
+    ("cpu", "timed", "expected"), [(0.001, True, "waiting"), (0.05, True, "progressing"), (0.001, False, "progressing")]
+)
+def test_a_native_call_whose_short_waits_only_time_out_is_no_progress(cpu: float, timed: bool, expected: str) -> None:
+    """It wakes a few times a second, at hardly any cost, as gRPC's calls do; an answer, and what it sets off, costs more."""
+    below = [NativeFrame("wait", "/venv/lib/python3.12/site-packages/grpc/cygrpc.so", 3)]
+    polls = Wait("futex", "futex", endless=False if timed else None)
+    known = thread(1, [*below, frame("ask", 8)], wait=polls, counters=counters(cpu, switches=5))
+    assert root(whole([known])).state == expected
 
 
 def test_an_agent_on_the_way_that_moves_is_progress() -> None:

@@ -544,3 +544,23 @@ def test_a_worker_that_asks_its_own_process(alone: bool, queued: int, expected: 
         [serves, worker], asks, job, tasks=(view,), pools=(pool,), loops=(Loop("loop-1", 1),), listening=(80,)
     )
     assert ("executor-self-deadlock" in found(known)) is expected
+
+
+@pytest.mark.parametrize(("peer", "queued", "expected"), [(1, 2, True), (900, 2, False), (1, 0, False)])
+def test_requests_of_a_server_that_wait_for_its_own_answers(peer: int, queued: int, expected: bool) -> None:
+    """Its native client does not say what it waits for: the library runs the request and is called by it, and knows no other server."""
+    library = "/venv/lib/python3.12/site-packages/grpc"
+    stacked = (
+        frame("_blocking", 1157, file=f"{library}/_channel.py"),
+        frame("basket", 44),
+        frame("_call_behavior", 555, file=f"{library}/_server.py"),
+        frame("_worker", 92, file="/usr/lib/python3.12/concurrent/futures/thread.py"),
+    )
+    asks = thread(2, stacked, wait=Wait("futex", "futex", endless=False), counters=counters(switches=5))
+    client = Resource(
+        "s", "socket", "socket", remote="127.0.0.1:5", accepted=False, wakers=(Waker("end", "kernel", pid=peer),)
+    )
+    pool = Pool("pool", "ThreadPoolExecutor", "ThreadPoolExecutor rpc", threads=(2,), limit=1, queued=queued)
+    known = whole([asks], client, pools=(pool,))
+    assert (found(known).get("executor-self-deadlock") == "likely") is expected
+    assert not expected or lines(known) == [44]
