@@ -548,7 +548,7 @@ def test_a_worker_that_asks_its_own_process(alone: bool, queued: int, expected: 
 
 @pytest.mark.parametrize(("peer", "queued", "expected"), [(1, 2, True), (900, 2, False), (1, 0, False)])
 def test_requests_of_a_server_that_wait_for_its_own_answers(peer: int, queued: int, expected: bool) -> None:
-    """Its native client does not say what it waits for: the library runs the request and is called by it, and knows no other server."""
+    """Its client does not say what it waits for: the library runs the request, is called by it, and knows no other server."""
     library = "/venv/lib/python3.12/site-packages/grpc"
     stacked = (
         frame("_blocking", 1157, file=f"{library}/_channel.py"),
