@@ -103,6 +103,15 @@ class Lending:
                 return True
         return False
 
+    def opens(self, manager: int, thing: int) -> bool:
+        """Return whether entering a context manager uses the object that it refers to: it opens the whole, and lends no part.
+
+        So do wrappers of functions that make the object, whose ``__aenter__`` awaits it and enters it in turn.
+        """
+        names = {name for name, value in self._parts.attributes(manager).items() if value == thing}
+        codes = (self._functions.code(class_value(self._objects, manager, name)) for name in _ENTER) if names else ()
+        return any(code is not None and not names.isdisjoint(code.used_names()) for code in codes)
+
     def _used_before(self, frame: Frame) -> Set[str]:
         """Return the names of globals and attributes that a frame's code uses before the current instruction."""
         names, instructions = frame.code.used_names(), self._instructions.of(frame.code)

@@ -229,12 +229,36 @@ def portal():
 def calls():
     with portal() as made: made.call(int)
 
+class Session:                       # opened as a whole by what made it; threads beside it ask it for answers
+    def __init__(self): self.max_size, self.answers = 1, queue.Queue()
+    def __enter__(self): return self
+    def __exit__(self, *_): pass
+    def ask(self):
+        Opened(None)
+        return self.answers.get()
+    def put(self, answer): self.answers.put(answer)
+    def close(self): self.answers.get()
+class Opened:
+    def __init__(self, made): self.made = made
+    def __enter__(self): return self.made.__enter__()
+    def __exit__(self, *_): return self.made.__exit__()
+def opens():
+    with Opened(Session()) as session:
+        asking = threading.Thread(target=lambda: session.ask(), daemon=True)
+        asking.start()
+        asking.join()
+def closes():                        # who closes it wants no part of it
+    session = Session()
+    closing = threading.Thread(target=lambda: session.close(), daemon=True)
+    closing.start()
+    closing.join()
+
 started = threading.Semaphore(0)
 jobs, service, actor, server = Jobs(), Service(2), Actor(), Server(2)
 actor.start()
 jobs.add(None)
 work = [lambda: consumes(jobs), lambda: consumes(jobs), service.ask, service.ask, service.collect, service.idle]
-work += [actor.ask, actor.ask, server.serve, lambda: service.collect(), lambda: server.serve(), calls]
+work += [actor.ask, actor.ask, server.serve, lambda: service.collect(), lambda: server.serve(), calls, opens, closes]
 work += [lambda client=Client(server): talks(client) for _ in range(2)]
 for one in work: threading.Thread(target=one, daemon=True).start()
 executor = ThreadPoolExecutor(2)

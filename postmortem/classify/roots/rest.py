@@ -10,6 +10,7 @@ from ...evidence.vocabulary import ResourceKind
 from ...waitgraph import Agent, Edge
 from ..facts import knowledge
 from ..facts.view import View
+from .calls import wants_an_answer
 
 _ACCEPTS = ("accept", "accept4")
 #: Descriptors that only the kernel, the user or the program itself feeds.
@@ -70,7 +71,7 @@ def is_parked(view: View, agent: Agent, edge: Optional[Edge]) -> bool:
     if loop.tid is None or view.graph.stuck(Agent(place.pid, loop.tid)) is not None:
         return False
     if loop_serves(place.process, loop):
-        return True
+        return not wants_an_answer(task)
     resource = place.resources.get(edge.resource or "")
     return resource is not None and resource.named is False
 

@@ -10,9 +10,10 @@ from ...findings.told import RootKind, RootState
 from ...waitgraph import Agent, Edge
 from ...waitgraph.edges import EdgeKind
 from ..facts import native
-from ..facts.knowledge import COLLECTS, in_table, is_library, is_stdlib, is_typed, own_frame
+from ..facts.knowledge import COLLECTS, in_table, is_library, is_typed, own_frame
 from ..facts.sessions import is_unasked
 from ..facts.view import WORKS_WAKES, View, is_python
+from .calls import calls_for_a_result, is_inside_call, wants_an_answer
 from .rest import (
     asks_for_a_result,
     awaits_request,
@@ -44,14 +45,6 @@ _DEMANDS: FrozenSet[RootKind] = frozenset(
 )
 #: Waits for a result, or an item, that somebody is to provide.
 _RESULTS: FrozenSet[EdgeKind] = RESULTS | {"queue"}
-#: How functions of libraries begin that serve or keep a program alive; all others do something that is to come to its end.
-_KEEPS = (
-    "run", "serve", "start", "main", "loop", "wait", "join", "watch", "listen", "consume", "poll", "block", "spin", "work",
-    "idle", "forever", "process", "monitor", "subscribe", "stream", "next", "iter", "handle", "dispatch", "park", "hold",
-    "exec_", "proxy",
-)  # fmt: skip
-#: Libraries that schedule tasks: a wait in their functions is the program's own.
-_LOOP_PACKAGES = ("trio", "anyio", "asyncio", "uvloop", "gevent", "greenlet", "eventlet")
 _MOST = 2_000
 #: Seconds: a shorter sleep paces a loop.
 _PACE_S = 2.0
@@ -148,13 +141,6 @@ def _found(view: View, process: Process) -> Iterator[Root]:
                 yield root
 
 
-def is_inside_call(task: Task) -> bool:
-    """Return whether the program's code in a task awaits a library's, and that waits: for a connection, an answer, a turn."""
-    inside = [frame for frame in task.stack if not is_stdlib(frame)]
-    own = next((at for at, frame in enumerate(inside) if not is_library(frame)), 0)
-    return bool({sourcepaths.package(frame.file) for frame in inside[:own]} - {None, *_LOOP_PACKAGES})
-
-
 def _root(view: View, process: Process, start: Agent, rank: int, company: bool) -> Root:
     way = follow(view, start)
     kind = kind_of(view, way)
@@ -195,6 +181,7 @@ def _kind_of_edge(view: View, edge: Edge) -> RootKind:
 def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
     """Return whether the end of a path waits by design."""
     process, thread = view.by_pid.get(way.end.pid), view.graph.places.thread(way.end)
+    task = view.graph.places.task(way.end)
     if process is None:
         return False
     if way.cycle:
@@ -221,6 +208,7 @@ def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
             or short
             or (thread is not None and asks_for_a_result(thread) and not _serves_beside(view, process, thread))
             or (kind != "sleep" and thread is not None and calls_for_a_result(thread))
+            or (task is not None and wants_an_answer(task))
         )
     return rank < 2 and kind in ("sleep", "signal", "queue") and len(way.agents) == 1
 
@@ -248,20 +236,6 @@ def _may_handle(view: View, process: Process, edge: Optional[Edge]) -> bool:
 def _serves(view: View, agent: Agent) -> bool:
     process, thread = view.by_pid.get(agent.pid), view.graph.places.thread(agent)
     return process is not None and thread is not None and serves(view, process, thread)
-
-
-def calls_for_a_result(thread: Thread) -> bool:
-    """Return whether the program's code has called a library's function that, by its name, does not serve, and waits in it.
-
-    The function may be native code of an extension, called by the program itself.
-    """
-    own = next((at for at, frame in enumerate(thread.python) if not is_library(frame) and not is_stdlib(frame)), 0)
-    called = thread.python[own - 1] if own else None
-    if called is not None:
-        name = called.function if is_library(called) and not is_stdlib(called) else None
-    else:
-        name = thread.calling.function if thread.calling is not None and native.called(thread) else None
-    return name is not None and not name.rpartition(".")[2].strip("_").startswith(_KEEPS)
 
 
 def _serves_beside(view: View, process: Process, thread: Thread) -> bool:

@@ -33,6 +33,11 @@ _INNER: FrozenSet[Optional[ResourceKind]] = frozenset((
     "async-condition", "async-event", "async-semaphore", "async-queue", "async-future", None,
 ))  # fmt: skip
 _NO_GATES = ("Lock", "Condition", "Event", "Future", "Barrier", "Thread", "Task")
+#: Methods that end an object, or wait for its end: whoever is in one wants no part of it.
+_CLOSING = frozenset((
+    "close", "aclose", "wait_closed", "shutdown", "stop", "join", "terminate", "disconnect", "quit", "dispose", "__exit__",
+    "__aexit__", "__del__",
+))  # fmt: skip
 _MAX_DEPTH, _MOST_CANDIDATES, _MOST_OWN = 60, 8, 3
 _MOST_GATES, _MOST_NESTED = 200, 3
 _MAX_SEARCHED, _MOST_BODIES = 300, 20_000
@@ -144,8 +149,9 @@ class Gates:
             program = _is_own(frame)
             if thing is not None and thing not in seen and not is_stdlib(frame.code.filename):
                 seen.add(thing)
-                if self._may_lend(thing):
-                    yield thing, self._until(waiting.frames, depth, thing)
+                until = self._until(waiting.frames, depth, thing)
+                if self._may_lend(thing) and waiting.frames[until].code.name not in _CLOSING:
+                    yield thing, until
                 if len(seen) > _MOST_CANDIDATES:
                     return
             own += program
@@ -288,7 +294,8 @@ class Gates:
         known = reached.referring(taking.thing)
         for lent in known:
             kind = self._parts.type_of(lent)
-            if kind is not None and kind not in requests and self._agent(lent) is None:
+            opens = self._lending.opens(lent, taking.thing)
+            if kind is not None and kind not in requests and self._agent(lent) is None and not opens:
                 kinds.setdefault(kind, []).append(lent)
         for kind, things in kinds.items():
             made = self._lending.makes(taking, kind)

@@ -10,8 +10,8 @@ from ....findings import Confidence
 from ....waitgraph import Agent, Edge
 from ...facts.knowledge import own_frame
 from ...facts.view import View
+from ...roots.calls import is_inside_call, wants_an_answer
 from ...roots.rest import loop_serves
-from ...roots.roots import is_inside_call
 
 
 class StuckTask(NamedTuple):
@@ -92,6 +92,8 @@ def _wanted(view: View, process: Process, agent: Agent, edge: Edge, confidence: 
     deeper = sum(own_frame((frame,)) is not None for frame in task.stack) > 1
     resource = view.graph.places.resource(agent.pid, edge.resource)
     unnamed = resource is not None and resource.named is False
+    if loop_serves(process, loop) and wants_an_answer(task):
+        return "possible" if confidence == "possible" else "likely"
     if loop_serves(process, loop) or (unnamed and not is_inside_call(task)):
         return None
     return confidence if deeper and edge.kind == "async-future" else "possible"

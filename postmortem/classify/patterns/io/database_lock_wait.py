@@ -1,8 +1,9 @@
 """A database makes the program wait for a lock that another session holds.
 
 **What it looks like.** A thread or task waits for the answer of a database; the server's process for its session says so in
-its own title (PostgreSQL: `SELECT waiting`). Or a call of `sqlite3` sleeps and tries again, because another connection has
-the database locked. Other sessions are idle in the middle of a transaction.
+its own title (PostgreSQL: `SELECT waiting`), or a thread of the server waits in its functions for locks (MySQL and MariaDB:
+`MDL_context::acquire_lock`). Or a call of `sqlite3` sleeps and tries again, because another connection has the database
+locked. Other sessions are idle in the middle of a transaction.
 
 **Easily mistaken for** `network-wait`: the connection is fine, and the server is not slow; `pool-exhausted`, where no connection
 is left.
@@ -51,6 +52,14 @@ PATTERN = Pattern(
 _SHOWN = 6
 #: Functions of embedded databases that wait for the lock of writers (LMDB 0.9's mdb.c).
 _WRITERS = re.compile(r"mdb_txn_(begin|renew0?)$")
+#: Functions of SQLite's Python modules, and of SQLite itself, that sleep until another connection gives up its lock
+#: (sqlite3.c, 3.x: sqliteDefaultBusyCallback); wherever a library brings it along.
+_SQLITE = ("sqlite3.", "_sqlite3.", "apsw.", "pysqlite3.")
+_BUSY = frozenset(("sqliteDefaultBusyCallback", "sqlite3OsSleep", "unixSleep"))
+#: Functions of MySQL and MariaDB in which a session waits for a lock (sql/mdl.cc, mysys/thr_lock.c, storage/innobase/lock).
+_OF_SERVERS = re.compile(
+    r"MDL_wait::timed_wait|MDL_context::acquire_lock|thr_(multi_)?lock$|lock_wait(_suspend_thread)?\b"
+)
 #: Least part of the window for which a call lasts that only waits.
 _WHOLE = 0.9
 
@@ -58,6 +67,8 @@ _SUMMARY = Template("{agent} waits{at} for {session}, which waits for a lock{hol
 _HOLDERS = Template("; {count:n other session} of the database {count:v is|are} idle in a transaction")
 _SESSION_OF = Template("the session of {user} in database {database} ({doing})")
 _TITLE = Template("the server's process {pid} says: {title}")
+_INSIDE = Template("{agent} waits{at} for {server}, a thread of which waits for a lock in {function}")
+_OF_SERVER = Template("thread {tid} of {server} is in {function}")
 _WRITES = Template("{thread} waits{at} in {function} of {library} for the lock of the database{holder}")
 _HELD_BY = Template(", held by {holder}{at}")
 _NATIVE_REMEDY = Template(
@@ -86,6 +97,7 @@ def match(view: View) -> Iterator[Answer]:
     known = sessions(view)
     for process in view.pythons:
         yield from _served(view, process, known)
+        yield from _inside(view, process)
         for thread in process.threads:
             wanted = _writers_lock(view, process, thread)
             if wanted is not None and not _is_its_own(view, process, wanted[0]):
@@ -108,6 +120,39 @@ def _served(view: View, process: Process, known: Dict[int, Session]) -> Iterator
             found.setdefault((own_frame(view.graph.places.stack(agent)), session.pid), []).append(agent)
     for (frame, pid), agents in found.items():
         yield _match(view, process, known[pid], known, frame, agents)
+
+
+def _inside(view: View, process: Process) -> Iterator[Match]:
+    """Yield a match for each line that waits for a captured server of which a thread waits for a lock."""
+    found: Dict[Tuple[Optional[PythonFrame], int], List[Agent]] = {}
+    for agent, resource in _on_sockets(process):
+        for pid in {end.pid for end in resource.ends} - {process.pid}:
+            if resource.kind == "socket" and pid in view.by_pid and _locked(view.by_pid[pid]) is not None:
+                found.setdefault((own_frame(view.graph.places.stack(agent)), pid), []).append(agent)
+    for (frame, pid), agents in found.items():
+        server, locked = view.by_pid[pid], _locked(view.by_pid[pid])
+        if locked is None:
+            continue
+        tid, inside = locked
+        named, function = clauses.process(server), (inside.function or "").partition("(")[0]
+        moving = any(view.moves(t) for agent in agents for t in [view.graph.places.thread(agent)] if t is not None)
+        yield Match(
+            confidence="possible" if moving else "likely",
+            summary=_INSIDE(agent=agents[0], at=clauses.at(frame), server=named, function=function),
+            evidence=(_OF_SERVER(tid=tid, server=named, function=function), *([_MOVES()] if moving else [])),
+            culprits=(view.culprit_of(agents[0], frame),) if frame is not None else (),
+            victims=tuple(view.victim_of(agent) for agent in (*agents[1:], *view.graph.behind(frozenset(agents)))),
+            pid=process.pid,
+        )
+
+
+def _locked(server: Process) -> Optional[Tuple[int, NativeFrame]]:
+    """Return the thread of a server that waits for a lock of its database, and the function; None if none does."""
+    for thread in server.threads if server.python is None else ():
+        frame = next((f for f in thread.native if f.function is not None and _OF_SERVERS.match(f.function)), None)
+        if frame is not None and thread.wait is not None:
+            return thread.tid, frame
+    return None
 
 
 def _on_sockets(process: Process) -> Iterator[Tuple[Agent, Resource]]:
@@ -170,7 +215,7 @@ def _retries(thread: Thread) -> bool:
     wait = thread.wait
     # since the object that is asked for was read, such a sleep is a wait for the lock on the file
     sleeps = wait is not None and (wait.kind == "sleep" or (wait.kind == "file" and wait.polls_s is not None))
-    return sleeps and called.startswith(("sqlite3.", "_sqlite3."))
+    return sleeps and (called.startswith(_SQLITE) or any(frame.function in _BUSY for frame in thread.native[:8]))
 
 
 def _lasts(view: View, thread: Thread) -> Optional[bool]:

@@ -23,6 +23,7 @@ from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.alike import TASKS_WAIT, THREADS_WAIT, Alike, told_once
 from ...facts.knowledge import awaits_network, own_frame
+from ...facts.peers import answers_later
 from ...facts.sessions import is_unasked
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -52,6 +53,9 @@ _CALL = Template("{thread} is in the system call {call}, {limit}")
 _WANTS_LOCK = Template("{thread} waits for a lock that a server keeps: the server answers when it is free")
 _PEER_IN_TREE = Template("the other end is in the same process tree: look at the process that should answer there")
 _PEER_UNKNOWN = Template("which peer it is was not recorded: only a capture of the running process shows that")
+_PEER_SIGNALLED = Template(
+    "code of the peer waits until another thread there gives it something: its answer may come then"
+)
 _MAY_BE_IDLE = Template("nothing shows that the main thread waits for it: it may be idle by design")
 _TASK_WAITS = Template("{task} waits for a peer at {frame}{limit}")
 _NO_LIMIT = Template(", and nothing limits how long")
@@ -117,6 +121,7 @@ def _thread(view: View, process: Process, thread: Thread, resource: Optional[Res
     limit = _NO_TIMEOUT() if endless else _TIMEOUT_UNKNOWN()
     facts: List[Said] = [_CALL(thread=who, call=call, limit=limit)]
     peer_moves = resource is not None and resource.peer_in_tree is True and view.others_move(process)
+    later = answers_later(view, process, resource)
     if resource is not None:
         facts.append(resource.description)
         if resource.peer_in_tree:
@@ -126,11 +131,12 @@ def _thread(view: View, process: Process, thread: Thread, resource: Optional[Res
     orders = awaits_orders(view, process, thread, resource)
     elsewhere = follow(view, Agent(process.pid, thread.tid)).end.pid != process.pid  # the peer's own wait is the answer
     facts += [orders] if orders else []
+    facts += [_PEER_SIGNALLED()] if later else []
     if not matters:
         facts.append(_MAY_BE_IDLE())
     return Match(
         confidence="likely"
-        if matters and endless and frame is not None and not (peer_moves or orders or elsewhere)
+        if matters and endless and frame is not None and not (peer_moves or later or orders or elsewhere)
         else "possible",
         summary=_SUMMARY(thread=who, peer=peer, at=clauses.at(frame), limit=limit),
         evidence=tuple(facts),
@@ -166,7 +172,9 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
             continue
         known = resource is not None or process.listening is not None
         peer_moves = resource is not None and resource.peer_in_tree is True and view.others_move(process)
-        later = resource is not None and _is_served_here(view, process, resource)
+        later = resource is not None and (
+            _is_served_here(view, process, resource) or answers_later(view, process, resource)
+        )
         sure = known and not (peer_moves or later) and wait.endless is True and view.matters(process, thread)
         match = Match(
             confidence="likely" if sure else "possible",

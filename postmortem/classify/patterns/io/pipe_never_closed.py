@@ -25,6 +25,7 @@ from ...facts import clauses
 from ...facts.ended import ended_children
 from ...facts.ended import told as told_ends
 from ...facts.knowledge import own_frame
+from ...facts.peers import answers_later
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from . import pipes
@@ -109,6 +110,8 @@ def _healthy(view: View, waiter: Waiter, pipe: Resource) -> Optional[No]:
     feeding = next((other for other in others if _may_write(view, waiter.process, pipe, other)), None)
     if feeding is not None:
         return No(_MAY_WRITE(reader=waiter.who, holder=feeding.name))
+    if pipe.kind == "socket" and answers_later(view, waiter.process, pipe):
+        return No(_MAY_WRITE(reader=waiter.who, holder=others[0].name if others else _ITSELF()))
     held = [
         view.by_pid[other.pid]
         for other in others

@@ -29,7 +29,7 @@ from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from .nativepools import NativePool, native_pools
-from .queuedwork import Link, asks_itself, collects_itself, queued_behind, stuck_pools, workers
+from .queuedwork import Link, asks_itself, collects_itself, queued_behind, stuck_pools, want_results, workers
 from .taskqueues import Job, Workers, task_workers
 
 PATTERN = Pattern(
@@ -69,6 +69,12 @@ _BEHIND = Template(
     "{number} of {pool} cannot go on: the job waits{at} for code that waits for a job in the pool's own queue"
 )
 _IS_BEHIND = Template("{agent}, which is to end that wait, waits{at} for a job that only a worker of {pool} could run")
+_RESULTS = Template(
+    "{number} of {pool} cannot go on: the jobs wait{at} for results, and {count:n job} {count:v wait} in the pool's own queue"
+)
+_ORIGIN = Template(
+    "which jobs are to provide these results could not be read: those in the queue have no other thread to run on"
+)
 _ASK = Template(
     "{number} of {pool} cannot go on: each runs a request of {library} that waits{at} for the answer to another request, to this "
     "process itself, which no worker is free to run"
@@ -126,6 +132,10 @@ def match(view: View) -> Iterator[Answer]:
             library, asking = asks_itself(view, process, pool)
             if asking:
                 yield _asks(view, process, pool, library, asking)
+                continue
+            wants = want_results(view, process, pool)
+            if wants:
+                yield _wants(view, process, pool, wants)
                 continue
             free = next((agent for agent in workers(process, pool) if not view.graph.stuck(agent)), None)
             if free is not None:
@@ -209,6 +219,35 @@ def _behind(view: View, process: Process, pool: Pool, links: List[Tuple[Agent, E
         culprits=tuple(view.culprit_of(first[frame], frame) for frame in dict.fromkeys(f for _a, f in places)),
         victims=tuple(
             view.victim_of(a) for a in view.graph.behind(frozenset(w for w, _e, _a in links)) if a.tid is not None
+        ),
+        pid=process.pid,
+    )
+
+
+def _wants(view: View, process: Process, pool: Pool, wants: List[Tuple[Agent, Edge]]) -> Match:
+    """Return the match of a pool whose workers all wait for results, of which it is not known who is to provide them."""
+    facts: List[Said] = [_FULL(pool=pool.description, count=pool.queued or 0)]
+    places: List[Tuple[Agent, PythonFrame]] = []
+    for worker, edge in wants:
+        frame = own_frame(view.graph.places.stack(worker))
+        places += [(worker, frame)] if frame is not None else []
+        if len(facts) <= _SHOWN:
+            facts.append(_WORKER_WAITS(worker=worker, at=clauses.at(frame), what=edge.what))
+    if len(wants) > _SHOWN:
+        facts.append(_OTHERS(count=len(wants) - _SHOWN))
+    first = {frame: agent for agent, frame in reversed(places)}
+    return Match(
+        confidence="likely",
+        summary=_RESULTS(
+            number=_ALL(count=len(wants)) if len(wants) > 1 else _ONLY(),
+            pool=pool.description,
+            at=clauses.at(places[0][1]) if places else None,
+            count=pool.queued or 0,
+        ),
+        evidence=(*facts, _ORIGIN()),
+        culprits=tuple(view.culprit_of(agent, frame) for frame, agent in first.items()),
+        victims=tuple(
+            view.victim_of(a) for a in view.graph.behind(frozenset(w for w, _e in wants)) if a.tid is not None
         ),
         pid=process.pid,
     )

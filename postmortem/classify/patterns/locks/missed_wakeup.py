@@ -26,7 +26,7 @@ from ...facts.knowledge import COLLECTS, in_table, own_frame
 from ...facts.permits import is_spent
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
-from ...roots.roots import calls_for_a_result
+from ...roots.calls import calls_for_a_result
 from ...roots.walk import follow
 from .othercauses import SIGNALLED, other_cause, signals_itself
 from .oversleeping import overslept

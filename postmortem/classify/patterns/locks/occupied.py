@@ -16,6 +16,7 @@ from ...pattern import Match
 from ...roots.rest import in_request
 from ...roots.roots import frame_of, kind_of
 from ...roots.walk import Way, follow
+from .queuedwork import want_results
 
 _SUMMARY = Template(
     "all {count} workers of {pool} are occupied by jobs that wait{at}, and {queued:n job} {queued:v wait} in its queue"
@@ -49,6 +50,8 @@ def occupied(view: View, process: Process) -> Iterator[Match]:
         workers = [Agent(process.pid, tid) for tid in pool.threads]
         if not pool.queued or pool.idle or not workers or len(workers) < (pool.limit or 0):
             continue
+        if want_results(view, process, pool):
+            continue  # see executor-self-deadlock
         ways = [follow(view, worker) for worker in workers]
         if all(_waits(view, way) for way in ways):
             yield _match(view, process, pool, ways)

@@ -89,6 +89,27 @@ def _handlers(view: View, process: Process, edge: Optional[Edge]) -> List[Agent]
     return [Agent(process.pid, task=task.id) for task in process.tasks if task.state == "pending"] if alone else []
 
 
+def want_results(view: View, process: Process, pool: Pool) -> List[Tuple[Agent, Edge]]:
+    """Return the workers of a full pool with queued jobs, and their waits, if all wait for results of unknown origin.
+
+    A library's own futures do not say which job completes them; what a job waits for as a result is most often another job.
+    """
+    agents = workers(process, pool)
+    if not pool.queued or pool.idle or len(agents) < (pool.limit or 0):
+        return []
+    found: List[Tuple[Agent, Edge]] = []
+    for agent in agents:
+        edge, thread = telling(view, agent), view.graph.places.thread(agent)
+        resource = view.graph.places.resource(process.pid, edge.resource) if edge is not None else None
+        unknown = resource is not None and all(waker.role != "runner" for waker in resource.wakers)
+        if edge is None or edge.kind != "future" or not unknown or edge.endless is False:
+            return []
+        if thread is None or view.moves(thread) or not view.rests(thread):
+            return []
+        found.append((agent, edge))
+    return found
+
+
 def asks_itself(view: View, process: Process, pool: Pool) -> Tuple[str, List[Thread]]:
     """Return a library and a pool's workers if all run its requests and wait in its client, which is connected to itself.
 

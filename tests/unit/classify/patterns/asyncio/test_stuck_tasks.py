@@ -199,6 +199,17 @@ def test_a_server_may_wait_for_ever() -> None:
     assert found(known) == {}
 
 
+@pytest.mark.parametrize(("function", "expected"), [("call_tool", "likely"), ("wait_for_shutdown", None)])
+def test_a_server_whose_main_task_wants_an_answer(function: str, expected: Optional[str]) -> None:
+    """A library's call that is to return is no way to keep a server alive; one that serves, by its name, is."""
+    listens = Resource("socket-1", "socket", "socket", listening=True)
+    client = frame(function, 50, file="/venv/lib/python3.12/site-packages/mcp/session.py")
+    wait = TaskWait("future", "future-1", endless=True)
+    main = replace(task("main", "collect", wait=wait), stack=(client, *stack("collect", "main")))
+    known = resting([main], [future(), listens], watched=1, sockets=("socket-1",))
+    assert found(known).get("future-never-resolved") == expected
+
+
 def test_a_future_that_others_wait_behind() -> None:
     """The result of a task that is stuck is wanted: that is no background task."""
     wait = TaskWait("future", "future-1", endless=True)

@@ -41,6 +41,24 @@ def test_a_session_says_that_it_waits(title: Optional[str], said: Optional[str])
 
 
 @pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        ("MDL_wait::timed_wait(MDL_context_owner*, timespec*, bool, PSI_stage_info_v1 const*)", "likely"),
+        ("MDL_context::acquire_lock(MDL_request*, double)", "likely"),
+        ("lock_wait(que_thr_t*)", "likely"),
+        ("tpool::thread_pool_generic::wait_for_tasks(std::unique_lock<std::mutex>&)", None),
+    ],
+)
+def test_a_servers_thread_waits_for_a_lock(function: str, said: Optional[str]) -> None:
+    """MySQL and MariaDB serve each session in a thread, whose functions say what it waits for."""
+    within = NativeFrame(function, "/usr/sbin/mariadbd", 7)
+    session = thread(714, [within], wait=Wait("condition", "futex", endless=False))
+    known = client("mariadbd")
+    known = changed(known, processes=(*known.processes, process([session], pid=713, python=None)))
+    assert found(known).get("database-lock-wait") == said
+
+
+@pytest.mark.parametrize(
     ("title", "said"),
     [
         ("postgres: fees ledger 127.0.0.1(40412) idle", None),
@@ -60,6 +78,7 @@ def test_a_client_of_an_idle_session_waits_for_notifications(title: str, said: O
     [
         (Wait("sleep", "clock_nanosleep", timeout_s=0.1, endless=False), "sqlite3.Connection.execute", "likely"),
         (Wait("file", "clock_nanosleep", endless=False, polls_s=0.1), "sqlite3.Cursor.execute", "likely"),
+        (Wait("file", "clock_nanosleep", endless=False, polls_s=0.1), "apsw.Connection.__exit__", "likely"),
         (Wait("sleep", "clock_nanosleep", timeout_s=0.1, endless=False), "time.sleep", None),
         (Wait("file", "pread64", fd=3), "sqlite3.Connection.execute", None),  # it reads a large table
         (None, "sqlite3.Connection.execute", None),  # a long query computes

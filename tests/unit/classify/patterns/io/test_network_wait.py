@@ -8,7 +8,7 @@ import pytest
 
 from postmortem.evidence import Process, Resource, Task, TaskWait, Thread, Wait, Waker
 from postmortem.evidence import replace as changed
-from postmortem.evidence.vocabulary import TaskWaitKind
+from postmortem.evidence.vocabulary import TaskWaitKind, WakerGrade
 
 from .....support.diagnosed import classify
 from .....support.make import (
@@ -122,3 +122,29 @@ def test_an_answer_that_a_task_of_the_same_process_may_still_give(
     event = Resource("e", "async-event", "Event", wakers=(Waker("reach", "memory", task="task-3", grade="names"),))
     known = changed(known, tasks=(asks, serves, ticks), resources=(*known.resources, event))
     assert found(evidence(known)).get("network-wait") == confidence
+
+
+@pytest.mark.parametrize(
+    ("grade", "endless", "expected"),
+    [("names", True, "possible"), ("refers", True, "likely"), ("names", False, "likely")],
+)
+def test_a_peer_that_waits_for_a_signal_of_its_own(grade: WakerGrade, endless: bool, expected: str) -> None:
+    """A dispatcher's thread waits until another one gives it work for its client; a heartbeat, which wakes anyway, is none."""
+    known = resting(SOCKET, "socket.readinto", "fetch", resources=(link(),))
+    wait = Wait("condition", "futex", "c", endless=endless)
+    serves = thread(92, stack("threading.wait", "next_list", "serve"), wait=wait)
+    gives = Waker("reach", "memory", tid=93, grade=grade)
+    changed_ = Resource("c", "condition", "Condition changed", waiters=(92,), wakers=(gives,))
+    peer = process(
+        [thread(91, stack("accept"), wait=Wait("socket", "accept4", endless=True)), serves],
+        pid=9,
+        resources=(changed_,),
+    )
+    assert found(evidence(known, peer)).get("network-wait") == expected
+    assert "pipe-never-closed" not in found(evidence(known, peer)) or expected == "likely"
+
+
+def link() -> Resource:
+    """A socket whose other end another process has, by no name that is known."""
+    wakers = (Waker("end", "kernel", pid=9, name="descriptor 5"),)
+    return Resource("socket-1", "socket", "socket with PID 9", wakers=wakers, peer_in_tree=True)

@@ -564,3 +564,13 @@ def test_requests_of_a_server_that_wait_for_its_own_answers(peer: int, queued: i
     known = whole([asks], client, pools=(pool,))
     assert (found(known).get("executor-self-deadlock") == "likely") is expected
     assert not expected or lines(known) == [44]
+
+
+@pytest.mark.parametrize(("moves", "idle", "expected"), [(0, (), True), (40, (), False), (0, (3,), False)])
+def test_workers_that_want_results_of_a_librarys_own_futures(moves: int, idle: Tuple[int, ...], expected: bool) -> None:
+    """Which job completes them is not known; what a job waits for as a result is most often another job, and those are queued."""
+    wanted = Resource("f-2", "future", "Future (pending, of no thread pool that was found)", waiters=(2, 3))
+    several = [waits(tid, "f-2", 50, counters=counters(switches=moves)) for tid in (2, 3)]
+    known = whole(several, wanted, pools=(pool(2, 3, idle=idle),))
+    assert (found(known).get("executor-self-deadlock") == "likely") is expected
+    assert not expected or (lines(known) == [50] and "pool-exhausted" not in found(known))
