@@ -318,6 +318,9 @@ def _resource_edge(place: Place, agent: Agent, resource: Resource, endless: Opti
             if wait is not None and wait.syscall in ("write", "writev", "send", "sendto", "sendmsg")
             else "reads"
         )
+    waiter = place.threads.get(agent.tid or 0)
+    if resource.kind == "thread" and waiter is not None and waiter.wait is not None and waiter.wait.polls_s is not None:
+        verb = "waits for"  # it asks whether the thread has got further
     owner = _owner(place, resource)
     if owner is not None or resource.owner_gone:
         return Edge(

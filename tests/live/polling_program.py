@@ -132,6 +132,30 @@ def lock_asked():
         time.sleep(0.05)
 
 
+class Flusher(threading.Thread):
+    """Others wait in its method until it has caught up; its own loop waits for nothing of its own."""
+
+    def __init__(self):
+        super().__init__(name="rest_flusher", daemon=True)
+        self.clean, self.stopped = False, False
+
+    def run(self):
+        while not self.stopped:
+            time.sleep(0.05)
+
+    def flush(self):
+        while not self.clean or self.stopped:
+            time.sleep(0.05)
+
+
+flusher = Flusher()
+flusher.start()
+
+
+def thread_further():
+    flusher.flush()
+
+
 def thread_alive():
     other = threads["event_set"]
     while other.is_alive():

@@ -11,7 +11,7 @@ from .knowledge import own_frame
 from .view import View
 
 #: Waits for a signal or an item, which code of the same process gives.
-_SIGNALS: FrozenSet[WaitKind] = frozenset(("condition", "event", "queue"))
+_SIGNALS: FrozenSet[WaitKind] = frozenset(("condition", "semaphore"))
 
 
 def answers_later(view: View, process: Process, resource: Optional[Resource]) -> bool:

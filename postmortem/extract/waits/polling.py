@@ -9,6 +9,7 @@ multiprocessing/{process,pool}.py of 3.8-3.15.
 
 from __future__ import annotations
 
+import ast
 from typing import Callable, Dict, List, Literal, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...cpython.frames.frame import Frame
@@ -22,7 +23,7 @@ from ...memory import Fault
 from ...sourcepaths import is_stdlib
 from ..process.context import PythonContext
 from ..sourcecode.callsites import Function, Span, function_from
-from ..sourcecode.rounds import Asked, Constant, Follower, Question, Rounds, Value, is_harmless, loops_around
+from ..sourcecode.rounds import Asked, Constant, Follower, Loop, Question, Rounds, Value, is_harmless, loops_around
 
 #: Seconds. A thread that sleeps longer in between is not considered to be polling.
 LONGEST_S = 10.0
@@ -132,7 +133,10 @@ class Polling:
                 )
                 rounds = follower.rounds(loop)
                 if rounds is not None:
-                    return self._chosen(rounds, paused_on, depth)
+                    chosen = self._chosen(rounds, paused_on, depth)
+                    if chosen is None and paused_on is None:
+                        return self._at_work(loop, rounds, local, frames, depth)
+                    return chosen
             if not is_harmless(function):
                 return None  # what calls it goes round with more than a pause
         return None
@@ -178,6 +182,26 @@ class Polling:
             endless = None if endless is not False else False
         pid = self._memory.pid(asked.thing)
         return Polled(asked.thing, kind, asked.method.lstrip("."), endless, pid, depth, rounds.length_s)
+
+    def _at_work(
+        self, loop: Loop, rounds: Rounds, local: Mapping[str, int], frames: Sequence[Frame], depth: int
+    ) -> Optional[Polled]:
+        """Return another thread that a loop waits for because it tests a variable of that Thread object; None for other loops.
+
+        So does a method of a thread's class that others call to wait until the thread has caught up.
+        """
+        if not isinstance(loop, ast.While) or not rounds.open or rounds.works:
+            return None
+        tested = [n for n in ast.walk(loop.test) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)]
+        for node in tested:
+            thing = local.get(node.value.id) if isinstance(node.value, ast.Name) else None
+            if not thing or self._memory.kind(thing) != "thread" or self._context.threads.tid_of_object(thing) is None:
+                continue
+            begins = [frame for frame in frames if frame.is_in("_bootstrap_inner", "/threading.py")]
+            if not any(self._frames.local(frame, "self") == thing for frame in begins):  # its own loop
+                endless = False if rounds.limited else None
+                return Polled(thing, "thread", "progress", endless, None, depth, rounds.length_s)
+        return None
 
     def _is_event(self, thing: int) -> bool:
         return bool(thing) and self._memory.kind(thing) in ("event", "async-event")

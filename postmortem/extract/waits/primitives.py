@@ -32,6 +32,7 @@ _DETAILS = {
     ("queue", "put"): "for room in a queue",
     ("queue", "join"): "until every item of a queue is done",
     ("thread", ""): "for a thread to end",
+    ("thread", "progress"): "for a thread to get further",
     ("future", ""): "for the result of a job",
     ("futures", ""): "for the results of several jobs",
     ("import-lock", ""): "for another thread to import a module",

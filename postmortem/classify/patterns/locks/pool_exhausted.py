@@ -71,6 +71,9 @@ _TASK_RESTS: FrozenSet[TaskWaitKind] = frozenset(
     ("sleep", "event", "condition", "semaphore", "queue", "lock", "barrier")
 )
 
+#: How functions of libraries begin in which a consumer waits for messages, with no end.
+_CONSUMES = ("listen", "consume", "subscribe", "receive", "watch", "stream", "brpop", "blpop", "xread")
+
 _SUMMARY = Template(
     "{pool} is exhausted: {holders} that {count:v has|have} taken from it {count:v wait}{at} for more before "
     "{count:v it returns its own|they return theirs}"
@@ -125,6 +128,9 @@ def match(view: View) -> Iterator[Answer]:
                 if (resource.kind == "pool" and resource.limit) or is_spent(resource):
                     yield from _unheld(view, process, resource)
                 continue
+            if resource.limit and len(holders) > resource.limit:  # some only use the pool's user, and wait for a part
+                waits = {agent for agent, _waker in holders if _wants(view, agent, resource)}
+                holders = [one for one in holders if one[0] not in waits] or holders
             free = [a for a, _w in holders if not _starves(view, process, resource, a)]
             if free and _is_kept(view, process, resource, free):
                 yield _kept(view, process, resource, holders, free)
@@ -239,7 +245,9 @@ def _rests(view: View, agent: Agent) -> bool:
         unlimited = wait is not None and (wait.endless is True or (wait.endless is None and not view.window))
         silent = wait is not None and wait.kind in _OUTSIDE and unlimited
         return wait is not None and (wait.kind in _RESTS or silent) and not view.moves(thread)
-    return task is not None and task.wait is not None and task.wait.kind in _TASK_RESTS and task.moved is not True
+    if task is None or task.wait is None or task.moved is True:
+        return False
+    return task.wait.kind in _TASK_RESTS or (task.wait.kind == "descriptor" and task.wait.endless is True)
 
 
 def _stays(view: View, agent: Agent) -> bool:
@@ -248,6 +256,8 @@ def _stays(view: View, agent: Agent) -> bool:
     wait = thread.wait if thread is not None else task.wait if task is not None else None
     if wait is None or not view.window or not _rests(view, agent):
         return False
+    if task is not None and wait.kind == "descriptor":  # an answer may only be slow, a message may never come
+        return any(frame.function.startswith(_CONSUMES) for frame in task.stack if is_library(frame))
     return wait.endless is True or max(wait.remaining_s or 0.0, wait.timeout_s or 0.0) >= _LONG_S
 
 
