@@ -20,6 +20,7 @@ from ...facts import clauses
 from ...facts.knowledge import own_frame
 from ...facts.view import View, is_python
 from ...pattern import Answer, Match, No, Pattern
+from ...roots.calls import calls_for_a_result
 from ...roots.rest import has_company
 
 PATTERN = Pattern(
@@ -118,7 +119,8 @@ def _match(view: View, process: Process, thread: Thread, busy: Tuple[Text, ...])
     length = wait.timeout_s if wait else None
     frame = own_frame(thread.python)
     call = wait.syscall if wait and wait.syscall else _A_SLEEP()
-    served = thread.is_main and has_company(view, process)
+    # a library's call that is to return keeps no process alive
+    served = thread.is_main and has_company(view, process) and not calls_for_a_result(thread)
     who, duration = clauses.named(thread), _DURATION(seconds=length) if length is not None else None
     if frame is not None:
         beside = _OTHERS_WORK() if busy else _NOTHING_COMPUTES()

@@ -84,18 +84,17 @@ def match(view: View) -> Iterator[Answer]:
             senders = {other.pid for other in holders(view, stdin) if other.pid in view.by_pid}
             # a process that waits for this one does not answer it
             waits = stdin.kind == "terminal" and behind(view, process)
+            gave_none = behind(view, process) if _is_inherited(view, process, stdin) else None
             sends = bool(senders & {process.pid, *view.ancestors(process)}) and not waits
             asked = sends and _asks(view, waiter, own_frame(waiter.frames))
             if sends and not (
                 asked and (view.graph.stuck(waiter.agent) or all(_only_reads(view, pid) for pid in senders))
             ):
                 yield No(_SENT(reader=waiter.who, stdin=stdin.description))
+            elif stdin.kind == "pipe" and gave_none is not None and not _writers_ask(view, stdin):
+                yield _of_child(view, waiter, stdin, gave_none)
             elif stdin.kind == "pipe" and own_frame(waiter.frames) is None and not _writers_ask(view, stdin):
-                parent = behind(view, process) if _is_inherited(view, process, stdin) else None
-                if parent is None:
-                    yield No(_FILTER(reader=waiter.who, stdin=stdin.description))
-                else:
-                    yield _of_child(view, waiter, stdin, parent)
+                yield No(_FILTER(reader=waiter.who, stdin=stdin.description))
             elif not view.idle(waiter.thread):
                 yield _match(view, waiter, stdin)
         for thread in process.threads:
@@ -156,16 +155,18 @@ def _is_inherited(view: View, process: Process, stdin: Resource) -> bool:
 
 def _of_child(view: View, waiter: Waiter, stdin: Resource, parent: Waiter) -> Match:
     """Return the match of a child that reads the command's own input, beside the parent that waits for it."""
+    frame = own_frame(waiter.frames)
+    at = clauses.at(frame)
     held_up = view.evidence.trigger.kind != "pid" and view.matters(parent.process, parent.thread)
     return Match(
         confidence="likely" if held_up and view.graph.is_awaited(Agent(waiter.process.pid)) else "possible",
-        summary=_SUMMARY(reader=waiter.who, at=None, stdin=stdin.description),
+        summary=_SUMMARY(reader=waiter.who, at=at, stdin=stdin.description),
         evidence=(
-            _READS(reader=waiter.who, at=None, stdin=stdin.description),
+            _READS(reader=waiter.who, at=at, stdin=stdin.description),
             _INHERITED(child=clauses.process(waiter.process), parent=clauses.process(parent.process)),
             *stdin.because,
         ),
-        culprits=parent.culprits(view),
+        culprits=(*parent.culprits(view), *(waiter.culprits(view) if frame is not None else ())),
         victims=(view.victim(parent.process, parent.thread),),
         remedy=_GIVE_NONE(),
         pid=waiter.process.pid,

@@ -216,6 +216,16 @@ def test_a_child_that_reads_the_commands_own_input() -> None:
         assert not parents_own or findings["stdin-wait"].culprits[0].pid == PARENT
 
 
+def test_a_script_that_reads_the_commands_own_input() -> None:
+    """An installed script has lines of its own: those of the parent, which gave it no input, come first."""
+    ends: Tuple[Tuple[int, int, EndMode], ...] = ((CHILD, 0, "r"), (900, 1, "w"), (PARENT, 0, "r"))
+    given = pipe("pipe:[5]", CHILD, ends)
+    script = of(CHILD, (waits(given, "read", CHILD, "<module>", fd=0),), (given,))
+    parent = of(PARENT, (waits(child(CHILD), "wait4", PARENT, "subprocess.wait", "cut"),), (child(CHILD),))
+    told = next(f for f in classify(evidence(parent, script)).findings if f.pattern == "stdin-wait")
+    assert (told.confidence, [c.pid for c in told.culprits]) == ("likely", [PARENT, CHILD])
+
+
 def test_a_question_to_a_parent_that_waits_for_the_child() -> None:
     """Only the parent could answer, and it does not before the child ends: proven. Without a question it is no input that
     somebody should type."""

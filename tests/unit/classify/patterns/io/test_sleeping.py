@@ -32,6 +32,16 @@ def test_sleeping_is_judged_by_its_length(length: float, expected: str) -> None:
     assert found(evidence(known)) == {"sleeping": expected}
 
 
+@pytest.mark.parametrize(("function", "expected"), [("get_repo", "likely"), ("serve_forever", "possible")])
+def test_a_long_sleep_inside_a_librarys_call_beside_a_server(function: str, expected: str) -> None:
+    """A main thread that sleeps may keep its servers alive; not inside a call that is to return."""
+    client = frame(function, 363, file="/venv/lib/python3.9/site-packages/github/client.py")
+    nap = Wait("sleep", "pselect6", timeout_s=2640.0)
+    main = thread(1, (client, *stack("audit", "main")), wait=nap, is_main=True, counters=counters())
+    serves = thread(2, stack("socketserver.serve_forever"), wait=Wait("socket", "accept4", endless=True))
+    assert found(evidence(process([main, serves], listening=(80,)))).get("sleeping") == expected
+
+
 def test_a_program_without_python_sleeps() -> None:
     """Its command and the system call are named, no line is."""
     known = process(

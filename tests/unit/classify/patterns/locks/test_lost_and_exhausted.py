@@ -574,3 +574,26 @@ def test_workers_that_want_results_of_a_librarys_own_futures(moves: int, idle: T
     known = whole(several, wanted, pools=(pool(2, 3, idle=idle),))
     assert (found(known).get("executor-self-deadlock") == "likely") is expected
     assert not expected or (lines(known) == [50] and "pool-exhausted" not in found(known))
+
+
+@pytest.mark.parametrize(("function", "expected"), [("listen", "likely"), ("fetch_rows", "possible")])
+def test_parts_that_tasks_keep_while_they_wait_for_a_peer(function: str, expected: str) -> None:
+    """A consumer keeps its connection until a message comes; an answer may only be slow."""
+    library = "/venv/lib/python3.12/site-packages/broker.py"
+    asks = TaskWait("descriptor", "s", endless=True)
+    keeps = Task(
+        "k", "keeps", "pending", "loop-1", (frame(function, 128, file=library),), "Future", wait=asks, moved=False
+    )
+    wants = TaskWait("condition", "c", endless=True, gate="pool-9")
+    main = Task("m", "main", "pending", "loop-1", (frame("submit", 58),), "Future", wait=wants, moved=False)
+    pool = Resource(
+        "pool-9", "pool", "Pool (size 1, 1 in use)", limit=1, value=0, waiting_tasks=("m",),
+        wakers=(Waker("holder", "memory", task="k", frame=frame("takes", 22)),),
+    )  # fmt: skip
+    inner = Resource("c", "async-condition", "Condition", waiting_tasks=("m",))
+    link = Resource("s", "socket", "socket", remote="127.0.0.1:5")
+    polls = thread(
+        1, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=True), counters=counters()
+    )
+    known = whole([polls], pool, inner, link, tasks=(keeps, main), loops=(Loop("loop-1", 1, main_task="m"),))
+    assert found(known).get("pool-exhausted") == expected
