@@ -60,6 +60,9 @@ _BUSY = frozenset(("sqliteDefaultBusyCallback", "sqlite3OsSleep", "unixSleep"))
 _OF_SERVERS = re.compile(
     r"MDL_wait::timed_wait|MDL_context::acquire_lock|thr_(multi_)?lock$|lock_wait(_suspend_thread)?\b"
 )
+#: Their functions of a statement that reads or writes rows: what a session waits for in one of them, other than an
+#: interrupt, is a lock on a row (sql/sql_parse.cc, sql/handler.cc; InnoDB's own functions have no symbols).
+_STATEMENT, _ROWS = "dispatch_command", re.compile(r"handler::|ha_\w+::")
 #: Least part of the window for which a call lasts that only waits.
 _WHOLE = 0.9
 
@@ -149,8 +152,13 @@ def _inside(view: View, process: Process) -> Iterator[Match]:
 def _locked(server: Process) -> Optional[Tuple[int, NativeFrame]]:
     """Return the thread of a server that waits for a lock of its database, and the function; None if none does."""
     for thread in server.threads if server.python is None else ():
-        frame = next((f for f in thread.native if f.function is not None and _OF_SERVERS.match(f.function)), None)
-        if frame is not None and thread.wait is not None:
+        if thread.wait is None or thread.wait.syscall != "futex":
+            continue
+        named = [f for f in thread.native if f.function is not None]
+        serves = any((f.function or "").startswith(_STATEMENT) for f in named)
+        waits = (f for f in named if _OF_SERVERS.match(f.function or "") or (serves and _ROWS.match(f.function or "")))
+        frame = next(waits, None)
+        if frame is not None:
             return thread.tid, frame
     return None
 

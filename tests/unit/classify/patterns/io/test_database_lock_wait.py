@@ -46,13 +46,17 @@ def test_a_session_says_that_it_waits(title: Optional[str], said: Optional[str])
         ("MDL_wait::timed_wait(MDL_context_owner*, timespec*, bool, PSI_stage_info_v1 const*)", "likely"),
         ("MDL_context::acquire_lock(MDL_request*, double)", "likely"),
         ("lock_wait(que_thr_t*)", "likely"),
+        ("handler::ha_index_read_map(unsigned char*, unsigned char const*, unsigned long, ha_rkey_function)", "likely"),
+        ("Item_func_sleep::val_int()", None),
         ("tpool::thread_pool_generic::wait_for_tasks(std::unique_lock<std::mutex>&)", None),
     ],
 )
 def test_a_servers_thread_waits_for_a_lock(function: str, said: Optional[str]) -> None:
     """MySQL and MariaDB serve each session in a thread, whose functions say what it waits for."""
-    within = NativeFrame(function, "/usr/sbin/mariadbd", 7)
-    session = thread(714, [within], wait=Wait("condition", "futex", endless=False))
+    within = [
+        NativeFrame(name, "/usr/sbin/mariadbd", 7) for name in (function, "dispatch_command(enum_server_command, THD*)")
+    ]
+    session = thread(714, within, wait=Wait("condition", "futex", endless=False))
     known = client("mariadbd")
     known = changed(known, processes=(*known.processes, process([session], pid=713, python=None)))
     assert found(known).get("database-lock-wait") == said
