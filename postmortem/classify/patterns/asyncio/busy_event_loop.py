@@ -54,6 +54,12 @@ _REPORTS = (
 )
 MIN_FAILING = 0.2
 
+#: Functions of a selector's loop that serve what has come, or can be sent; least share of the samples in a loop so driven.
+_SERVES = ("_read_ready", "_write_ready", "_accept_connection")
+MIN_DRIVEN = 0.02
+#: Least share of a loop's calls that one function makes which alone keeps the loop from sleeping.
+MIN_ALONE = 0.7
+
 _POLL = Template("{count:n task} {count:v poll} at {frame}: sleep(0) yields to the loop, but does not wait")
 _SUSPENDED = Template("{count:n task} suspended in sleep(0), awaited at {frame}")
 _POLL_REMEDY = Template("At {file}{line:+:@}, wait for what is polled instead of checking again after sleep(0).")
@@ -71,6 +77,7 @@ _MACHINERY = Template(
 )
 _CALLED = Template("{part:.0%} of the calls that it was seen to make, or is set up to make, are of {function}")
 _QUEUES = Template("callbacks ready: {ready}; descriptors watched: {watched}")
+_NOT_DRIVEN = Template("hardly any sample serves a descriptor: nothing comes, and what is called readies itself again")
 _UNKNOWN = Template("unknown")
 _FAILS = Template("{share:.0%} of the samples report an exception that {function} raises again and again")
 _READY_REMEDY = Template(
@@ -141,14 +148,17 @@ def _always_ready(view: View, process: Process) -> Iterator[Answer]:
         if not callbacks:
             continue
         often = _FAILS(share=fails, function=callbacks[0]) if fails >= MIN_FAILING else None
+        alone = part >= MIN_ALONE and loop.kind == "asyncio" and view.sampled_share(thread, _is_driven) < MIN_DRIVEN
+        fixed = (often or part >= 0.9) and _registered(loop, callbacks[0])
         yield Match(
-            confidence="likely" if (often or part >= 0.9) and _registered(loop, callbacks[0]) else "possible",
+            confidence="likely" if alone or fixed else "possible",
             summary=_NEVER_SLEEPS(thread=named(thread), functions=tuple(callbacks[:3])),
             evidence=(
                 _MACHINERY(share=share, spin=spin),
                 _CALLED(part=part, function=callbacks[0]),
                 _QUEUES(ready=_known(loop.ready), watched=_known(loop.readers)),
                 *((often,) if often else ()),
+                *((_NOT_DRIVEN(),) if alone else ()),
             ),
             culprits=tuple(view.culprit(process, f, thread) for f in callbacks[:3]),
             remedy=_READY_REMEDY(),
@@ -159,6 +169,11 @@ def _always_ready(view: View, process: Process) -> Iterator[Answer]:
 def _failing(view: View, thread: Thread) -> float:
     """Return the share of a loop thread's samples in which it reports the exception of a callback."""
     return view.sampled_share(thread, lambda frames: any(knowledge.in_table(f, _REPORTS) for f in frames))
+
+
+def _is_driven(frames: Tuple[PythonFrame, ...]) -> bool:
+    """Return whether a sample of a loop's thread serves a descriptor that was ready."""
+    return any(f.function.startswith(_SERVES) and f.file.endswith("asyncio/selector_events.py") for f in frames)
 
 
 def _known(count: Optional[int]) -> Slot:
