@@ -8,6 +8,7 @@ import pkgutil
 from dataclasses import dataclass, replace
 from typing import Dict, List, Tuple
 
+from .. import sourcepaths
 from ..evidence import Evidence
 from ..findings import Culprit, Found, Missing, Outcome, Refuted, Template
 from ..findings.told import RootState
@@ -30,9 +31,10 @@ _SAID_BY_ROOT: Dict[RootState, Tuple[Tier, ...]] = {
 }  # fmt: skip
 #: Most reasons kept for one pattern that is ruled out.
 _RULED_OUT = 3
-#: Most matches requested of one pattern; each may cost time linear in the number of threads.
-#: Lines of a child process that come before the line of the process that waits for it.
+#: Lines of a child process that come before the line of the process that waits for it; lines of the program that follow
+#: those of libraries.
 _MOST_OWN = 2
+#: Most matches requested of one pattern; each may cost time linear in the number of threads.
 _MOST_MATCHES = 300
 #: Most victims of all findings together, the leading findings' first; and least number kept for each finding.
 _MOST_VICTIMS, _FEW_VICTIMS = 20_000, 20
@@ -106,7 +108,9 @@ def classify(evidence: Evidence) -> Outcome:
     matches = [(pattern, match) for pattern, match in matches if not _is_said(view, pattern, match)]
     findings = _shortened(
         [
-            _finding(evidence, pattern, match, matches)._replace(culprits=_with_ancestor(view, match))
+            _finding(evidence, pattern, match, matches)._replace(
+                culprits=_with_own_lines(view, match, _with_ancestor(view, match))
+            )
             for pattern, match in ranked(view, matches)
         ]
     )
@@ -164,6 +168,18 @@ def _with_ancestor(view: View, match: Match) -> Tuple[Culprit, ...]:
         if agent is not None and frame is not None:
             return (*match.culprits[:_MOST_OWN], view.culprit_of(agent, frame), *match.culprits[_MOST_OWN:])
     return match.culprits
+
+
+def _with_own_lines(view: View, match: Match, culprits: Tuple[Culprit, ...]) -> Tuple[Culprit, ...]:
+    """Return culprits that are all lines of libraries, followed by the program's lines that wait because of them."""
+    if any(sourcepaths.is_program(culprit.file) for culprit in culprits):
+        return culprits
+    own: Dict[Tuple[str, int], Culprit] = {}
+    for v in match.victims:
+        if v.file is not None and v.line is not None and sourcepaths.is_program(v.file):
+            source = view.evidence.source(v.file, v.line)
+            own.setdefault((v.file, v.line), Culprit(v.pid, v.tid, v.task, v.file, v.line, v.function or "", source))
+    return (*culprits, *list(own.values())[:_MOST_OWN])
 
 
 def _is_said(view: View, pattern: Pattern, match: Match) -> bool:

@@ -52,6 +52,16 @@ def test_the_signature_outlives_ids_lines_and_folders() -> None:
     )
 
 
+def test_lines_of_libraries_are_followed_by_the_programs_own() -> None:
+    """Whoever reads the report can change the program: its line that waits for what a library's line has lost is there, too."""
+    lost = frame("connect", 417, file="/venv/lib/python3.12/site-packages/aiosmtplib/smtp.py")
+    lock = Resource("l", "lock", "Lock client.lock", waiters=(1,), locked=True, owner_gone=True, taken_at=(lost,))
+    waits = Wait("lock", "futex", "l", endless=True)
+    known = evidence(process([thread(1, [lost, frame("deliver", 72)], wait=waits)], resources=(lock,)))
+    leading = classify(known).findings[0]
+    assert (leading.pattern, [c.line for c in leading.culprits]) == ("orphaned-lock", [417, 72])
+
+
 def test_what_is_ruled_out_again_and_again_is_said_a_few_times() -> None:
     """Forty pools that can go on take four lines of a report, not forty."""
     name: PoolKind = "ThreadPoolExecutor"

@@ -173,7 +173,16 @@ def _each_other(view: View, process: Process, waiting: List[StuckTask]) -> Match
             what=first.edge.what,
         ),
         evidence=view.graph.reasons(*agents),
-        culprits=tuple(dict.fromkeys(view.culprit_of(t.agent, t.frame) for t in waiting if t.frame is not None)),
+        culprits=tuple(dict.fromkeys(view.culprit_of(agent, frame) for agent, frame in _places(view, waiting))),
         victims=tuple(view.victim_of(agent) for agent in behind),
         pid=process.pid,
     )
+
+
+def _places(view: View, waiting: List[StuckTask]) -> List[Tuple[Agent, PythonFrame]]:
+    """Return the program's lines of tasks that wait; if libraries made all of these, of those that could end their waits."""
+    own = [(t.agent, t.frame) for t in waiting if t.frame is not None]
+    if own:
+        return own
+    able = dict.fromkeys(agent for t in waiting for agent in t.edge.wakers)
+    return [(agent, f) for agent in able for f in [own_frame(view.graph.places.stack(agent))] if f is not None]

@@ -163,6 +163,21 @@ def test_who_cannot_reach_a_queue_cannot_fill_it() -> None:
     assert found(known)["async-deadlock"] == "proven"
 
 
+def test_tasks_of_a_library_that_only_their_caller_could_wake() -> None:
+    """They have no line of the program; that of the task which waits for them, and alone could set their events, is shown."""
+    events = [
+        Resource(f"event-{n}", "async-event", f"Event {n}", closed=True, waiting_tasks=(n,), wakers=(BY_MAIN,))
+        for n in ("a", "b")
+    ]
+    inner = [task(n, "asyncio.locks.wait", wait=awaits(f"event-{n}", "event")) for n in ("a", "b")]
+    known = ticking([*inner, task("main", "ask", wait=joins("a", "b", any_=True))], events)
+    told = next(f for f in classify(known).findings if f.pattern == "async-deadlock")
+    assert [c.function for c in told.culprits] == ["ask"]
+
+
+BY_MAIN = Waker("reach", "memory", task="main")
+
+
 def test_signal_handlers_that_are_unknown_leave_another_reading() -> None:
     """A Python signal handler may set or put anything."""
     assert found(resting(*conversation(), signal_handlers=None)) == {"async-deadlock": "possible"}
