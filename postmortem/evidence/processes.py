@@ -88,6 +88,8 @@ class Process(msgspec.Struct, frozen=True):
     kept_exceptions: Tuple[KeptException, ...] = ()  # largest first
     left_behind: Tuple[LeftBehind, ...] = ()  # known threads of its parent that were not forked with it
     ended: Tuple[Ended, ...] = ()  # children that have ended, as far as known
+    # number of multiprocessing's Process objects that it has made over its life; None: unknown
+    children_made: Optional[int] = None
     exit_status: Optional[int] = None  # of a zombie: as in ``Ended``
     own_pid: Optional[int] = None  # its pid in its own pid namespace; None: the same as ``pid``, or unknown
 

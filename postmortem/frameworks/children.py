@@ -2,7 +2,7 @@
 
 Sources:
 - Lib/multiprocessing/process.py of 3.8-3.15: ``_children``, the set of Process objects that were not joined;
-  ``_dangling``, a WeakSet of all that still exist; ``BaseProcess._parent_pid``, ``_popen``, ``_name``.
+  ``_dangling``, a WeakSet of all that still exist; ``_process_counter``; ``BaseProcess._parent_pid``, ``_popen``, ``_name``.
 - Lib/multiprocessing/popen_fork.py: ``Popen.pid``, ``returncode`` (minus the signal's number for one killed by it).
 - Lib/subprocess.py: ``_active``, Popen objects that were dropped before their child had ended.
 - Lib/multiprocessing/util.py: ``_afterfork_counter``, counted up by each semaphore of multiprocessing
@@ -43,16 +43,43 @@ def started_children(python: Python, own_pid: Optional[int]) -> List[Worker]:
     return list(found.values())
 
 
+def children_made(python: Python) -> Optional[int]:
+    """Return how many Process objects a process has made, also those that are gone; None if unknown, 0 without the module.
+
+    Source: Lib/multiprocessing/process.py of 3.8-3.15: ``_process_counter``, counted up by each; a child begins anew.
+    """
+    found = 0
+    for interpreter in python.interpreters:
+        for library in _LIBRARIES:
+            counter = python.module_value(interpreter, f"{library}.process", "_process_counter")
+            if not counter:
+                continue
+            following = _next_of(python, counter)
+            if following is None:
+                return None
+            found += following - 1
+    return found
+
+
+def _next_of(python: Python, counter: int) -> Optional[int]:
+    """Return the next number of an ``itertools.count``; None if unreadable."""
+    if not (python.objects.type_name(counter) or "").endswith("count"):
+        return None
+    with contextlib.suppress(Fault, NotThat):
+        count = python.objects.field(counter, _AFTER_HEAD)
+        return count if 0 <= count < _MOST * _MOST else None
+    return None
+
+
 def registered_after_fork(python: Python) -> Optional[int]:
     """Return how many objects of multiprocessing asked to be told of forks: each Pool makes six; None if unknown."""
     found: Optional[int] = None
     for interpreter in python.interpreters:
         for library in _LIBRARIES[:2]:
             counter = python.module_value(interpreter, f"{library}.util", "_afterfork_counter")
-            if counter and (python.objects.type_name(counter) or "").endswith("count"):
-                with contextlib.suppress(Fault, NotThat):
-                    count = python.objects.field(counter, _AFTER_HEAD)
-                    found = (found or 0) + count if count < _MOST * _MOST else None
+            count = _next_of(python, counter) if counter else None
+            if count is not None:
+                found = (found or 0) + count
     return found
 
 

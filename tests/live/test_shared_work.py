@@ -209,3 +209,24 @@ def test_what_processes_share_is_told_apart(python: str, tmp_path: Path) -> None
         assert next(w.tid for w in nap.wakers if w.role == "runner") in farm.threads
         pool = next(pool for pool in root.pools if pool not in (idle, farm))
         assert (pool.description, pool.replaced, pool.pending) == ("multiprocessing.Pool pool", 1, 1)
+
+
+MADE = """
+import multiprocessing, time
+made = multiprocessing.get_context("fork")
+for seconds in (0, 0, 3600):
+    child = made.Process(target=time.sleep, args=(seconds,))
+    child.start()
+    if not seconds: child.join()
+print("ready", flush=True)
+child.join()
+"""
+
+
+@pytest.mark.parametrize("python", kinds())
+def test_how_many_children_were_made(python: str, tmp_path: Path) -> None:
+    """Those that have ended and were collected count, too; a child begins anew."""
+    with Program(python, MADE, tmp_path) as program:
+        finished(start("--pid", str(program.pid), "-o", str(tmp_path / "bundle")), tmp_path / "bundle")
+    known = evidence_of(tmp_path / "bundle")
+    assert {p.ppid == program.pid: p.children_made for p in known.processes} == {False: 3, True: 0}

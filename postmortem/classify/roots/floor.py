@@ -125,6 +125,8 @@ def _of_outside(root: Root, thread: Optional[Thread]) -> Optional[str]:
         return "pipe-deadlock"
     if root.kind == "sleep" and thread is not None and _asks_for_part(thread):
         return "pool-exhausted"
+    if root.kind == "sleep" and root.agent.task is not None:
+        return "future-never-resolved"  # a library asks for it, and sleeps in between
     return _PATTERNS.get(root.kind)
 
 

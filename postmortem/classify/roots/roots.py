@@ -194,8 +194,8 @@ def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
     if kind == "socket" and way.edge is not None:
         socket = view.graph.places.resource(way.edge.waiter.pid, way.edge.resource)
         return is_unasked(view, socket) or (socket is not None and is_servers(socket))
-    if kind in ("loop", "terminal") or (kind == "sleep" and way.end.task is not None):
-        return True
+    if kind in ("loop", "terminal") or (kind == "sleep" and task is not None):
+        return kind != "sleep" or rank != 3 or task is None or not wants_an_answer(task)
     inside = [agent for agent in way.agents if agent.pid == process.pid]
     alone = len(inside) == 1 or (len(inside) == 2 and inside[1].task is not None)
     if rank == 3 and alone and kind in ("sleep", "signal", "queue") and _is_free(view, way, process):
@@ -260,8 +260,11 @@ def _moved(view: View, way: Way, kind: RootKind) -> bool:
     A sleep inside a library's call is no progress, however often it ends: the call has not returned.
     """
     process, thread = view.by_pid.get(way.end.pid), view.graph.places.thread(way.end)
+    task = view.graph.places.task(way.end)
     if kind in ("python", "native"):
         return process is None or is_python(process) or thread is None or not view.rests(thread)
+    if kind == "sleep" and task is not None and wants_an_answer(task):
+        return False
     if kind == "sleep" and process is not None and thread is not None and is_asleep(thread) and view.rests(thread):
         if asks_for_a_result(thread) and not _serves_beside(view, process, thread):
             return False

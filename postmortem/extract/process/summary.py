@@ -20,6 +20,7 @@ from ...evidence import (
     replace,
 )
 from ...frameworks.asyncio.cancels import cancels
+from ...frameworks.children import children_made
 from ..cross_process.ended import children_of, recorded, running
 from ..cross_process.forks import LockPlace, Trace
 from ..cross_process.serving import with_servers
@@ -92,6 +93,7 @@ def process_of(reading: Reading, native: Mapping[int, Tuple[NativeFrame, ...]]) 
         rss_growth=context.raw.window.rss_growth,
         own_pid=own_pid(raw),
         ended=recorded(children),
+        children_made=children_made(python) if python else None,
         listening=context.raw.descriptors.listening if context.raw.descriptors else None,
     )
     trace = _trace(reading, native_locks)._replace(children=running(children), things=_things(reading))

@@ -55,6 +55,7 @@ _REPORTS = (
 MIN_FAILING = 0.2
 
 #: Functions of a selector's loop that serve what has come, or can be sent; least share of the samples in a loop so driven.
+_OF_PYTHON = ("asyncio",)  # loops that serve descriptors in Python, so that samples show it
 _SERVES = ("_read_ready", "_write_ready", "_accept_connection")
 MIN_DRIVEN = 0.02
 #: Least share of a loop's calls that one function makes which alone keeps the loop from sleeping.
@@ -148,7 +149,7 @@ def _always_ready(view: View, process: Process) -> Iterator[Answer]:
         if not callbacks:
             continue
         often = _FAILS(share=fails, function=callbacks[0]) if fails >= MIN_FAILING else None
-        alone = part >= MIN_ALONE and loop.kind == "asyncio" and view.sampled_share(thread, _is_driven) < MIN_DRIVEN
+        alone = part >= MIN_ALONE and loop.kind in _OF_PYTHON and view.sampled_share(thread, _is_driven) < MIN_DRIVEN
         fixed = (often or part >= 0.9) and _registered(loop, callbacks[0])
         yield Match(
             confidence="likely" if alone or fixed else "possible",

@@ -16,16 +16,20 @@ killed the worker: the OOM killer, a fault in native code, `os._exit`.
 
 from __future__ import annotations
 
+import itertools
 from typing import Iterator, List, Optional, Tuple
 
-from ....evidence import Pool, Process, Resource, Thread
+from ....evidence import Pool, Process, PythonFrame, Resource, Thread
 from ....findings import Confidence, Culprit, Slot, Template
+from ....sourcepaths import package
 from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.ended import ended_children, told
-from ...facts.knowledge import FEEDS, in_table, multiprocessing, own_frame
+from ...facts.knowledge import FEEDS, in_table, is_library, is_stdlib, multiprocessing, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
+from ...roots.calls import wants_an_answer
+from ...roots.rest import asks_for_a_result
 from .poolwork import lost_lock, replaced
 
 PATTERN = Pattern(
@@ -52,6 +56,18 @@ _POOL, _EXECUTOR = "multiprocessing.Pool", "ProcessPoolExecutor"
 _TASKS, _GIVES_UP = "_handle_tasks", "terminate_broken"
 _FILE, _QUEUES = multiprocessing("pool"), multiprocessing("queues")
 
+_PROCESSES = multiprocessing("process")
+#: Most processes named.
+_SHOWN = 8
+
+_ASKS = Template(
+    "{agent} asks{at} for a result again and again, but {count:v the only worker process that is left has|all @ worker processes "
+    "that are left have} nothing to do: one that had the job seems to have died"
+)
+_IDLE_WORKERS = Template("{count:n worker process} {pids} {count:v runs|run} no code of the program")
+_MADE = Template(
+    "the process has made {made} child processes by multiprocessing; {lost} of them {lost:v has|have} ended"
+)
 _SUMMARY = Template("{thread} waits{at} for {what}, but every worker is idle: the one that had the job {died}")
 _HAS_DIED = Template("has died")
 _SEEMS_TO = Template("seems to have died")
@@ -109,9 +125,76 @@ def match(view: View) -> Iterator[Answer]:
                 yield from _breaking(view, process, pool)
             elif pool.kind == _EXECUTOR and pool.pending and not (pool.processes or pool.gone or pool.shutdown):
                 yield from _without_workers(view, process, pool)
+        yield from _of_library(view, process)
         for thread in process.threads:
             if any(f.function == "join" and f.file.endswith(_QUEUES) for f in thread.python[:5]):
                 yield from _queue(view, process, thread)
+
+
+def _of_library(view: View, process: Process) -> Iterator[Match]:
+    """Yield a match for a library's own pool of processes that is asked for a result, while all that are left are idle.
+
+    The library's code runs in its children; the process has made more Process objects than there are children.
+    """
+    asking = [(Agent(process.pid, t.tid), t.python) for t in process.threads if asks_for_a_result(t)]
+    asking += [
+        (Agent(process.pid, task=task.id), task.stack)
+        for task in process.tasks
+        if task.wait is not None and task.wait.kind == "sleep" and wants_an_answer(task)
+    ]
+    for agent, frames in asking:
+        library = next((package(f.file) for f in frames if is_library(f) and not is_stdlib(f)), None)
+        children = [child for child in view.children(process) if _is_made(child)]
+        lost = (process.children_made or 0) - len(children)
+        several = [child for child in children if library is not None and _runs(child, library)]
+        if several and lost > 0 and all(_idles(view, child) for child in several):
+            yield _lost(view, process, agent, own_frame(frames), several, lost)
+            return
+
+
+def _is_made(child: Process) -> bool:
+    """Return whether a child runs what a Process object of multiprocessing has started."""
+    return any(map(_begins, (frame for thread in child.threads if thread.is_main for frame in thread.python)))
+
+
+def _begins(frame: PythonFrame) -> bool:
+    """Return whether a frame is the one in which a child begins; outside of it are those of the parent, copied by a fork."""
+    return frame.function == "_bootstrap" and frame.file.endswith(_PROCESSES)
+
+
+def _stacks(child: Process) -> Iterator[List[PythonFrame]]:
+    """Yield the child's own frames of each of its threads and tasks."""
+    for thread in child.threads:
+        yield list(itertools.takewhile(lambda frame: not _begins(frame), thread.python))
+    yield from (list(task.stack) for task in child.tasks)
+
+
+def _runs(child: Process, library: str) -> bool:
+    """Return whether a child runs code of a library."""
+    return any(package(frame.file) == library for frames in _stacks(child) for frame in frames)
+
+
+def _idles(view: View, child: Process) -> bool:
+    """Return whether no thread or task of a child runs code of the program, and none computes."""
+    return all(all(map(is_library, frames)) for frames in _stacks(child)) and all(map(view.rests, child.threads))
+
+
+def _lost(
+    view: View, process: Process, agent: Agent, frame: Optional[PythonFrame], workers: List[Process], lost: int
+) -> Match:
+    pids = tuple(worker.pid for worker in workers[:_SHOWN])
+    return Match(
+        confidence="likely" if view.window else "possible",
+        summary=_ASKS(agent=agent, at=clauses.at(frame), count=len(workers)),
+        evidence=(
+            _IDLE_WORKERS(count=len(workers), pids=pids),
+            _MADE(made=process.children_made or 0, lost=lost),
+            *told(view, ended_children(view, process)),
+        ),
+        culprits=(view.culprit_of(agent, frame),) if frame is not None else (),
+        victims=(view.victim_of(agent), *(view.victim_of(one) for one in view.graph.behind(frozenset((agent,))))),
+        pid=process.pid,
+    )
 
 
 def _queue(view: View, process: Process, thread: Thread) -> Iterator[Match]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Tuple
+from typing import Any, Optional, Tuple
 
 import pytest
 
 from postmortem import evidence as ev
-from postmortem.evidence import End, Evidence, Pool, Process, Resource, Thread, Wait, Waker
+from postmortem.evidence import End, Evidence, Pool, Process, Resource, Task, TaskWait, Thread, Wait, Waker
 from postmortem.evidence import replace as changed
 from postmortem.evidence.vocabulary import WakerBasis
 from postmortem.findings import Finding
@@ -418,3 +418,46 @@ def test_a_thread_that_may_read_is_a_doubt() -> None:
 def test_a_wait_for_a_child_that_is_no_join() -> None:
     """os.waitpid says nothing of queues."""
     assert "mp-join-before-drain" not in found(drain(joins="poll"))
+
+
+def lost_task(made: Optional[int] = 3, own: Tuple[str, ...] = (), cpu: float = 0.0) -> Evidence:
+    """Return a program whose main task asks a library for a result, and the two children that are left of its pool."""
+    library = "/venv/lib/python3.11/site-packages/aiomultiprocess"
+    asks = (frame("results", 312, file=f"{library}/pool.py"), frame("run", 75))
+    nap = TaskWait("sleep", endless=False, timeout_s=0.005)
+    task = Task(
+        "t", "main", "pending", "loop-1", (*stack("asyncio.tasks.sleep"), *asks), "Future", wait=nap, moved=True
+    )
+    polls = thread(
+        1, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=False), counters=counters()
+    )
+    begun = (
+        frame("run", 80, file=f"{library}/core.py"),
+        *stack("multiprocessing.process._bootstrap"),
+        frame("main", 9),
+    )
+    waits = Wait("event-loop", "epoll_wait", endless=False)
+    workers = [
+        process(
+            [thread(pid, (*stack(*own), *begun), is_main=True, wait=waits, counters=counters(cpu))], pid=pid, ppid=1
+        )
+        for pid in (2, 3)
+    ]
+    loops = (ev.Loop("loop-1", 1, ready=0, watched=0, main_task="t"),)
+    return evidence(process([polls], tasks=(task,), loops=loops, children_made=made), *workers)
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({}, ("mp-worker-died", "likely")),
+        ({"made": 2}, ("future-never-resolved", "possible")),  # both are there
+        ({"made": None}, ("future-never-resolved", "possible")),
+        ({"own": ("shade",)}, ("future-never-resolved", "possible")),  # one is at work
+    ],
+)
+def test_a_librarys_own_pool_that_lost_a_worker(known: Any, expected: Tuple[str, str]) -> None:
+    """It asks for the result again and again; more children were made than there are, and those that are left are idle."""
+    first = leading(lost_task(**known))
+    assert (first.pattern, first.confidence) == expected
+    assert [c.line for c in first.culprits] == [75]
