@@ -10,7 +10,8 @@ from ...waitgraph import Agent
 from .knowledge import own_frame
 from .view import View
 
-#: Waits for a signal or an item, which code of the same process gives.
+#: Waits for a signal, an item or a permit, which code of the same process gives; a wait for an event or a queue is of the
+#: kind of the condition inside.
 _SIGNALS: FrozenSet[WaitKind] = frozenset(("condition", "semaphore"))
 
 

@@ -54,8 +54,9 @@ _REPORTS = (
 )
 MIN_FAILING = 0.2
 
-#: Functions of a selector's loop that serve what has come, or can be sent; least share of the samples in a loop so driven.
-_OF_PYTHON = ("asyncio",)  # loops that serve descriptors in Python, so that samples show it
+#: Loops that serve descriptors by functions in Python, so that samples show it.
+_OF_PYTHON = ("asyncio",)
+#: These functions, and the least share of the samples in a loop so driven.
 _SERVES = ("_read_ready", "_write_ready", "_accept_connection")
 MIN_DRIVEN = 0.02
 #: Least share of a loop's calls that one function makes which alone keeps the loop from sleeping.

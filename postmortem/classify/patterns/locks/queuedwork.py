@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .... import sourcepaths
-from ....evidence import Pool, Process, Resource, Thread
+from ....evidence import Pool, Process, PythonFrame, Resource, Thread
 from ....waitgraph import Agent, Edge
 from ...facts import knowledge
 from ...facts.view import WORKS_WAKES, View
@@ -130,8 +130,13 @@ def _serves_and_asks(thread: Thread) -> Optional[str]:
     own = [at for at, frame in enumerate(frames) if sourcepaths.is_program(frame.file)]
     if not own or thread.wait is None:
         return None
-    inside, outside = ({sourcepaths.package(f.file) for f in some} for some in (frames[: own[0]], frames[own[-1] :]))
-    return next(iter(sorted((inside & outside) - {None})), None)  # type: ignore[type-var]
+    asked, serving = map(_packages, (frames[: own[0]], frames[own[-1] :]))
+    return next(iter(sorted(asked & serving)), None)
+
+
+def _packages(frames: Sequence[PythonFrame]) -> Set[str]:
+    """Return the installed packages whose code is among some frames."""
+    return {package for frame in frames for package in [sourcepaths.package(frame.file)] if package is not None}
 
 
 def _needs_queue(view: View, agent: Agent, pool: Pool) -> bool:

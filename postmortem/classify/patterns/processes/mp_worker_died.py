@@ -66,7 +66,7 @@ _ASKS = Template(
 )
 _IDLE_WORKERS = Template("{count:n worker process} {pids} {count:v runs|run} no code of the program")
 _MADE = Template(
-    "the process has made {made} child processes by multiprocessing; {lost} of them {lost:v has|have} ended"
+    "the process has made {made:n Process object} of multiprocessing, {lost} of which {lost:v has|have} no process that runs"
 )
 _SUMMARY = Template("{thread} waits{at} for {what}, but every worker is idle: the one that had the job {died}")
 _HAS_DIED = Template("has died")
