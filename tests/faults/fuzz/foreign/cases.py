@@ -101,18 +101,25 @@ def _commands(given: Input) -> List[List[str]]:
     return [[*words, "--locals"] if len(repr(given.said)) % 3 == 0 else words for words in found]
 
 
+def _resident() -> int:
+    """Return the memory of this process, in bytes."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
 def _run(words: List[str], place: Path, limits: Limits, coverage: Optional[Path]) -> Outcome:
     streams = {name: place / name for name in ("stdout", "stderr", "failed")}
     for path in streams.values():
         path.write_bytes(b"")
     sys.stdout.flush()
+    before = _resident()  # of which the child begins as a copy
     child = os.fork()
     if child == 0:
         _child(words, place, streams, limits, coverage)
     late = not _ended(child, _WALL if coverage is None else 10 * _WALL)
     _pid, status, used = os.wait4(child, 0)
     code = os.waitstatus_to_exitcode(status) if sys.version_info >= (3, 9) else status >> 8
-    cpu, memory = used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
+    cpu, memory = used.ru_utime + used.ru_stime, max(0, used.ru_maxrss * 1024 - before)
     said = streams["stderr"].read_text("utf-8", "backslashreplace")
     command = "strip" if "--strip" in words else words[0]
     failure = streams["failed"].read_text() or None
