@@ -76,6 +76,15 @@ class Calling(msgspec.Struct, frozen=True):
     lasts_s: Optional[float] = None  # lower bound of its duration; None: unknown
 
 
+#: Prefixes of the names of C functions below which SQLite runs: its Python modules'.
+_SQLITE = ("sqlite3.", "_sqlite3.", "apsw.", "pysqlite3.")
+
+
+def is_sqlite(function: str) -> bool:
+    """Return whether a C function is one of SQLite's Python modules; ``function``: as in ``Calling``."""
+    return function.startswith(_SQLITE)
+
+
 Frame = Union[PythonFrame, NativeFrame]
 
 

@@ -311,15 +311,12 @@ def _owner(place: Place, resource: Resource) -> Optional[Agent]:
 def _resource_edge(place: Place, agent: Agent, resource: Resource, endless: Optional[bool]) -> Edge:
     """Return the edge of an agent that waits for a known resource."""
     verb: EdgeVerb = _VERBS.get(resource.kind, "waits for")
-    if resource.kind in ("pipe", "socket") and place.threads.get(agent.tid or 0) is not None:
-        wait = place.threads[agent.tid or 0].wait
-        verb = (
-            "writes to"
-            if wait is not None and wait.syscall in ("write", "writev", "send", "sendto", "sendmsg")
-            else "reads"
-        )
     waiter = place.threads.get(agent.tid or 0)
-    if resource.kind == "thread" and waiter is not None and waiter.wait is not None and waiter.wait.polls_s is not None:
+    wait = waiter.wait if waiter is not None else None
+    if resource.kind in ("pipe", "socket") and waiter is not None:
+        writes = wait is not None and wait.syscall in ("write", "writev", "send", "sendto", "sendmsg")
+        verb = "writes to" if writes else "reads"
+    elif resource.kind == "thread" and wait is not None and wait.polls_s is not None:
         verb = "waits for"  # it asks whether the thread has got further
     owner = _owner(place, resource)
     if owner is not None or resource.owner_gone:

@@ -5,28 +5,37 @@ from __future__ import annotations
 from typing import FrozenSet, Optional
 
 from ...evidence import Process, Resource
-from ...evidence.vocabulary import WaitKind
+from ...evidence.vocabulary import TaskWaitKind, WaitKind
 from ...waitgraph import Agent
 from .knowledge import own_frame
 from .view import View
 
-#: Waits for a signal, an item or a permit, which code of the same process gives; a wait for an event or a queue is of the
-#: kind of the condition inside.
+#: Waits for a signal, an item or a permit, which code of the same process gives; of threads those for an event or a queue are
+#: of the kind of the condition inside.
 _SIGNALS: FrozenSet[WaitKind] = frozenset(("condition", "semaphore"))
+_TASK_SIGNALS: FrozenSet[TaskWaitKind] = frozenset(("condition", "event", "queue"))
 
 
 def answers_later(view: View, process: Process, resource: Optional[Resource]) -> bool:
-    """Return whether code of the program at the other end waits for a signal that a thread there is still to give.
+    """Return whether code at the other end of a socket waits for a signal that may come, and may answer then.
 
-    Then an answer may come: a dispatcher's thread for one of its clients waits so until there is work for that client.
+    A thread of the program, such as a dispatcher's for one of its clients, that another one there is to signal; in a process
+    that talks to itself a task, such as that of a long poll.
     """
     if resource is None:
         return False
     pids = {waker.pid or process.pid for waker in resource.wakers}
-    return any(_is_signalled_later(view, view.by_pid[pid]) for pid in pids if pid in view.by_pid)
+    if resource.peer_in_tree is True and pids == {process.pid} and _has_waiting_task(view, process):
+        return True
+    return any(_has_waiting_thread(view, view.by_pid[pid]) for pid in pids if pid in view.by_pid)
 
 
-def _is_signalled_later(view: View, peer: Process) -> bool:
+def _has_waiting_task(view: View, process: Process) -> bool:
+    waits = ((task.wait, Agent(process.pid, task=task.id)) for task in process.tasks)
+    return any(w is not None and w.kind in _TASK_SIGNALS and view.graph.stuck(agent) is None for w, agent in waits)
+
+
+def _has_waiting_thread(view: View, peer: Process) -> bool:
     known = {resource.id: resource for resource in peer.resources}
     for thread in peer.threads:
         wait = thread.wait

@@ -188,14 +188,14 @@ def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
         return all(_serves(view, edge.waiter) for edge in way.cycle)
     if thread is not None and way.end.task is None and serves(view, process, thread):
         return not any(edge.kind in _RESULTS for edge in way.edges)  # one that wants a result does not rest
-    if is_parked(view, way.end, way.edge) or _is_native_server(process, way):
-        return True
     kind = kind_of(view, way)
+    if kind in ("loop", "terminal") or is_parked(view, way.end, way.edge) or _is_native_server(process, way):
+        return True
     if kind == "socket" and way.edge is not None:
         socket = view.graph.places.resource(way.edge.waiter.pid, way.edge.resource)
         return is_unasked(view, socket) or (socket is not None and is_servers(socket))
-    if kind in ("loop", "terminal") or (kind == "sleep" and task is not None):
-        return kind != "sleep" or rank != 3 or task is None or not wants_an_answer(task)
+    if kind == "sleep" and task is not None:
+        return rank != 3 or not wants_an_answer(task)
     inside = [agent for agent in way.agents if agent.pid == process.pid]
     alone = len(inside) == 1 or (len(inside) == 2 and inside[1].task is not None)
     if rank == 3 and alone and kind in ("sleep", "signal", "queue") and _is_free(view, way, process):

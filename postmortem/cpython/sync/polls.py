@@ -22,18 +22,11 @@ from ..objects.code import Code
 _LOCKS = frozenset(("flock", "lockf", "LOCK_NB", "F_SETLK", "F_OFD_SETLK"))
 #: Name of the flag with which a file is made only if there is none: whoever made it holds the lock (open(2)).
 _EXCLUSIVELY = frozenset(("O_EXCL",))
-#: Prefixes of C functions below which SQLite runs.
-_SQLITE = ("sqlite3.", "_sqlite3.", "apsw.", "pysqlite3.")
 #: (file ending, function, variable with its time limit in seconds, negative for none). filelock 3.0-3.16.
 _LIMITS = (("filelock/_api.py", "acquire", "timeout"), ("/filelock.py", "acquire", "timeout"))
 #: Most calls from the sleeping function to the one that tries.
 _DEPTH = 3
 _MOST_CODES, _MOST_NAMES, _MOST_VALUES = 60, 300, 200
-
-
-def is_sqlite(function: str) -> bool:
-    """Return whether a C function is one of SQLite's; ``function``: as ``native_call`` names it."""
-    return function.startswith(_SQLITE)
 
 
 def asks_for_file_locks(frames: Frames, frame: Frame) -> bool:

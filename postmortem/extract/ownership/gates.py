@@ -294,8 +294,9 @@ class Gates:
         known = reached.referring(taking.thing)
         for lent in known:
             kind = self._parts.type_of(lent)
-            opens = self._lending.opens(lent, taking.thing)
-            if kind is not None and kind not in requests and self._agent(lent) is None and not opens:
+            if kind is None or kind in requests or self._agent(lent) is not None:
+                continue
+            if not self._lending.opens(lent, taking.thing):
                 kinds.setdefault(kind, []).append(lent)
         for kind, things in kinds.items():
             made = self._lending.makes(taking, kind)

@@ -7,9 +7,10 @@ from typing import Optional, Sequence
 from ...cpython.frames.frame import Frame
 from ...cpython.frames.nativecalls import native_call
 from ...cpython.state.interpreter import Python
-from ...cpython.sync.polls import asks_for_file_locks, has_no_limit, is_sqlite, makes_lock_files, texts
+from ...cpython.sync.polls import asks_for_file_locks, has_no_limit, makes_lock_files, texts
 from ...evidence import Wait
 from ...evidence import replace as changed
+from ...evidence.stacks import is_sqlite
 from .endpoints import DescriptorBook
 
 #: Seconds; a thread that sleeps longer is not considered to be polling.

@@ -53,7 +53,7 @@ def test_the_signature_outlives_ids_lines_and_folders() -> None:
 
 
 def test_lines_of_libraries_are_followed_by_the_programs_own() -> None:
-    """Whoever reads the report can change the program: its line that waits for what a library's line has lost is there, too."""
+    """A lock lost on a library's line: the line of the program that waits for it is a place to change, too."""
     lost = frame("connect", 417, file="/venv/lib/python3.12/site-packages/aiosmtplib/smtp.py")
     lock = Resource("l", "lock", "Lock client.lock", waiters=(1,), locked=True, owner_gone=True, taken_at=(lost,))
     waits = Wait("lock", "futex", "l", endless=True)

@@ -18,9 +18,10 @@ the middle of a transaction, and set lock_timeout, statement_timeout and idle_in
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 from ....evidence import NativeFrame, Process, PythonFrame, Resource, Thread
+from ....evidence.stacks import is_sqlite
 from ....findings import Template
 from ....findings.found import Said
 from ....waitgraph import Agent
@@ -52,9 +53,8 @@ PATTERN = Pattern(
 _SHOWN = 6
 #: Functions of embedded databases that wait for the lock of writers (LMDB 0.9's mdb.c).
 _WRITERS = re.compile(r"mdb_txn_(begin|renew0?)$")
-#: Functions of SQLite's Python modules, and of SQLite itself, that sleep until another connection gives up its lock
-#: (sqlite3.c, 3.x: sqliteDefaultBusyCallback); wherever a library brings it along.
-_SQLITE = ("sqlite3.", "_sqlite3.", "apsw.", "pysqlite3.")
+#: Functions of SQLite itself, wherever a library brings it along, that sleep until another connection gives up its lock
+#: (sqlite3.c, 3.x: sqliteDefaultBusyCallback).
 _BUSY = frozenset(("sqliteDefaultBusyCallback", "sqlite3OsSleep", "unixSleep"))
 #: Functions of MySQL and MariaDB in which a session waits for a lock (sql/mdl.cc, mysys/thr_lock.c, storage/innobase/lock).
 _OF_SERVERS = re.compile(
@@ -97,10 +97,10 @@ _OWN = Template("process {pid} itself has that lock: another connection of its o
 
 def match(view: View) -> Iterator[Answer]:
     """Yield a match for each place that waits for a session which itself waits for a lock, and for sqlite's busy handler."""
-    known = sessions(view)
+    known, locked = sessions(view), _locked(view)
     for process in view.pythons:
         yield from _served(view, process, known)
-        yield from _inside(view, process)
+        yield from _inside(view, process, locked)
         for thread in process.threads:
             wanted = _writers_lock(view, process, thread)
             if wanted is not None and not _is_its_own(view, process, wanted[0]):
@@ -116,29 +116,30 @@ def match(view: View) -> Iterator[Answer]:
 
 def _served(view: View, process: Process, known: Dict[int, Session]) -> Iterator[Match]:
     """Yield a match for each waiting line of a process whose session waits for a lock."""
-    found: Dict[Tuple[Optional[PythonFrame], int], List[Agent]] = {}
-    for agent, resource in _on_sockets(process):
+
+    def sessions_of(resource: Resource) -> Set[int]:
         session = session_of(view, resource)
-        if session is not None and session.waits:
-            found.setdefault((own_frame(view.graph.places.stack(agent)), session.pid), []).append(agent)
-    for (frame, pid), agents in found.items():
+        return {session.pid} if session is not None and session.waits else set()
+
+    for (frame, pid), agents in _by_place(view, process, sessions_of).items():
         yield _match(view, process, known[pid], known, frame, agents)
 
 
-def _inside(view: View, process: Process) -> Iterator[Match]:
-    """Yield a match for each line that waits for a captured server of which a thread waits for a lock."""
-    found: Dict[Tuple[Optional[PythonFrame], int], List[Agent]] = {}
-    for agent, resource in _on_sockets(process):
-        for pid in {end.pid for end in resource.ends} - {process.pid}:
-            if resource.kind == "socket" and pid in view.by_pid and _locked(view.by_pid[pid]) is not None:
-                found.setdefault((own_frame(view.graph.places.stack(agent)), pid), []).append(agent)
-    for (frame, pid), agents in found.items():
-        server, locked = view.by_pid[pid], _locked(view.by_pid[pid])
-        if locked is None:
-            continue
-        tid, inside = locked
-        named, function = clauses.process(server), (inside.function or "").partition("(")[0]
-        moving = any(view.moves(t) for agent in agents for t in [view.graph.places.thread(agent)] if t is not None)
+def _inside(view: View, process: Process, locked: Dict[int, Tuple[int, NativeFrame]]) -> Iterator[Match]:
+    """Yield a match for each line that waits for a captured server of which a thread waits for a lock.
+
+    ``locked``: see ``_locked``.
+    """
+
+    def servers_of(resource: Resource) -> Set[int]:
+        return (
+            ({end.pid for end in resource.ends} - {process.pid}) & locked.keys() if resource.kind == "socket" else set()
+        )
+
+    for (frame, pid), agents in _by_place(view, process, servers_of).items():
+        tid, inside = locked[pid]
+        named, function = clauses.process(view.by_pid[pid]), (inside.function or "").partition("(")[0]
+        moving = _moving(view, agents)
         yield Match(
             confidence="possible" if moving else "likely",
             summary=_INSIDE(agent=agents[0], at=clauses.at(frame), server=named, function=function),
@@ -149,18 +150,42 @@ def _inside(view: View, process: Process) -> Iterator[Match]:
         )
 
 
-def _locked(server: Process) -> Optional[Tuple[int, NativeFrame]]:
-    """Return the thread of a server that waits for a lock of its database, and the function; None if none does."""
-    for thread in server.threads if server.python is None else ():
-        if thread.wait is None or thread.wait.syscall != "futex":
-            continue
-        named = [f for f in thread.native if f.function is not None]
-        serves = any((f.function or "").startswith(_STATEMENT) for f in named)
-        waits = (f for f in named if _OF_SERVERS.match(f.function or "") or (serves and _ROWS.match(f.function or "")))
-        frame = next(waits, None)
-        if frame is not None:
-            return thread.tid, frame
-    return None
+def _by_place(
+    view: View, process: Process, peers: Callable[[Resource], Set[int]]
+) -> Dict[Tuple[Optional[PythonFrame], int], List[Agent]]:
+    """Return the agents of a process that wait at sockets, by line and by which of the chosen peers is at the other end."""
+    found: Dict[Tuple[Optional[PythonFrame], int], List[Agent]] = {}
+    for agent, resource in _on_sockets(process):
+        for pid in sorted(peers(resource)):
+            found.setdefault((own_frame(view.graph.places.stack(agent)), pid), []).append(agent)
+    return found
+
+
+def _moving(view: View, agents: List[Agent]) -> bool:
+    """Return whether one gets answers again and again: rows in demand, and no session that keeps them."""
+    threads = (view.graph.places.thread(agent) for agent in agents)
+    return any(thread is not None and view.moves(thread) for thread in threads)
+
+
+def _locked(view: View) -> Dict[int, Tuple[int, NativeFrame]]:
+    """Return the servers of which a thread waits for a lock of the database: PID → (tid, the function that wants it)."""
+    found: Dict[int, Tuple[int, NativeFrame]] = {}
+    for server in view.processes:
+        for thread in server.threads if server.python is None else ():
+            wanting = _wanting(thread)
+            if wanting is not None:
+                found.setdefault(server.pid, (thread.tid, wanting))
+    return found
+
+
+def _wanting(thread: Thread) -> Optional[NativeFrame]:
+    """Return the function in which a thread of a server waits for a lock of its database; None if it does not."""
+    if thread.wait is None or thread.wait.syscall != "futex":
+        return None
+    named = [(frame, frame.function) for frame in thread.native if frame.function is not None]
+    serves = any(function.startswith(_STATEMENT) for _frame, function in named)
+    waits = (f for f, function in named if _OF_SERVERS.match(function) or (serves and _ROWS.match(function)))
+    return next(waits, None)
 
 
 def _on_sockets(process: Process) -> Iterator[Tuple[Agent, Resource]]:
@@ -185,10 +210,7 @@ def _match(
     frame: Optional[PythonFrame],
     agents: List[Agent],
 ) -> Match:
-    threads = [thread for agent in agents for thread in [view.graph.places.thread(agent)] if thread is not None]
-    moving = any(
-        map(view.moves, threads)
-    )  # it gets the lock again and again: rows in demand, and no session that keeps them
+    moving = _moving(view, agents)
     open_ones = [one for one in known.values() if one.database == session.database and one.in_transaction]
     facts: List[Said] = [_TITLE(pid=session.pid, title=session.title)]
     facts += [_IDLE(pid=one.pid, user=one.user, client=_client(view, one)) for one in open_ones[:_SHOWN]]
@@ -223,7 +245,7 @@ def _retries(thread: Thread) -> bool:
     wait = thread.wait
     # since the object that is asked for was read, such a sleep is a wait for the lock on the file
     sleeps = wait is not None and (wait.kind == "sleep" or (wait.kind == "file" and wait.polls_s is not None))
-    return sleeps and (called.startswith(_SQLITE) or any(frame.function in _BUSY for frame in thread.native[:8]))
+    return sleeps and (is_sqlite(called) or any(frame.function in _BUSY for frame in thread.native[:8]))
 
 
 def _lasts(view: View, thread: Thread) -> Optional[bool]:

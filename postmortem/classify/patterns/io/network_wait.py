@@ -13,10 +13,9 @@ by design. They differ by the port: a connection whose local port this program l
 
 from __future__ import annotations
 
-from typing import FrozenSet, Iterator, List, Optional
+from typing import Iterator, List, Optional
 
 from ....evidence import Process, Resource, Thread
-from ....evidence.vocabulary import TaskWaitKind
 from ....findings import Template
 from ....findings.found import Said
 from ....waitgraph import Agent
@@ -71,8 +70,6 @@ _HAS_TIMEOUT = Template("{thread} waits for a peer with a timeout")
 _NOTHING_ASKED = Template(
     "{waiter} is connected to a session of a database that is idle: it waits for a notification, not for an answer"
 )
-#: Waits of a server's task for something of its own process, before it answers.
-_SIGNALS: FrozenSet[TaskWaitKind] = frozenset(("condition", "event", "queue"))
 _TASK_SERVES = Template("{task} waits for the network in a program that acts as a server")
 
 
@@ -172,10 +169,12 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
             continue
         known = resource is not None or process.listening is not None
         peer_moves = resource is not None and resource.peer_in_tree is True and view.others_move(process)
-        later = resource is not None and (
-            _is_served_here(view, process, resource) or answers_later(view, process, resource)
+        sure = (
+            known
+            and not (peer_moves or answers_later(view, process, resource))
+            and wait.endless is True
+            and view.matters(process, thread)
         )
-        sure = known and not (peer_moves or later) and wait.endless is True and view.matters(process, thread)
         match = Match(
             confidence="likely" if sure else "possible",
             summary=_TASK_WAITS(task=who, frame=frame, limit=_NO_LIMIT() if sure else None),
@@ -191,15 +190,3 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
         )
         found.append(Alike((frame, resource.remote if resource else None), who, match))
     yield from told_once(found, TASKS_WAIT)
-
-
-def _is_served_here(view: View, process: Process, socket: Resource) -> bool:
-    """Return whether the peer is this process, in which a task waits for a signal that may come, and answers then."""
-    if socket.peer_in_tree is not True or {waker.pid or process.pid for waker in socket.wakers} != {process.pid}:
-        return False
-    return any(
-        task.wait is not None
-        and task.wait.kind in _SIGNALS
-        and view.graph.stuck(Agent(process.pid, task=task.id)) is None
-        for task in process.tasks
-    )

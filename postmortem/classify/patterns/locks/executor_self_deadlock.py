@@ -18,10 +18,10 @@ a callback. A larger pool only postpones the hang.
 from __future__ import annotations
 
 from functools import partial
-from typing import Iterator, List, Optional, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sized, Tuple
 
-from ....evidence import Pool, Process, PythonFrame, Thread
-from ....findings import Template, Text
+from ....evidence import Pool, Process, PythonFrame
+from ....findings import Slot, Template, Text
 from ....findings.found import Said
 from ....waitgraph import Agent, Edge
 from ...facts import clauses, native
@@ -112,6 +112,19 @@ _NATIVE_REMEDY = Template(
 _OTHERS = Template("{count:n other worker} {count:v wait} in the same way")
 
 
+class _Told(NamedTuple):
+    """What to say of a full pool.
+
+    - ``summary``: (number of workers, place) → the summary
+    - ``fact``: (worker, its line) → the text on that one
+    - ``basis``: what was, or was not, read
+    """
+
+    summary: Callable[[Text, Slot], Text]
+    fact: Callable[[Agent, Optional[PythonFrame]], Text]
+    basis: Text
+
+
 def match(view: View) -> Iterator[Answer]:
     """Yield a match for each group of pools whose workers all wait for jobs queued in the group."""
     for process in view.pythons:
@@ -131,11 +144,11 @@ def match(view: View) -> Iterator[Answer]:
                 continue
             library, asking = asks_itself(view, process, pool)
             if asking:
-                yield _asks(view, process, pool, library, asking)
+                yield _full(view, process, pool, asking, _asks(pool, library))
                 continue
             wants = want_results(view, process, pool)
             if wants:
-                yield _wants(view, process, pool, wants)
+                yield _full(view, process, pool, [worker for worker, _edge in wants], _wants(pool, wants))
                 continue
             free = next((agent for agent in workers(process, pool) if not view.graph.stuck(agent)), None)
             if free is not None:
@@ -182,7 +195,7 @@ def _of_tasks(view: View, found: Workers) -> Answer:
     return Match(
         confidence="likely",
         summary=_TASKS(
-            number=_ALL(count=len(places)) if len(places) > 1 else _ONLY(),
+            number=_number(places),
             library=found.library,
             count=len(places),
             at=clauses.at(next(iter(first), None)),
@@ -211,7 +224,7 @@ def _behind(view: View, process: Process, pool: Pool, links: List[Tuple[Agent, E
     return Match(
         confidence="likely",
         summary=_BEHIND(
-            number=_ALL(count=len(links)) if len(links) > 1 else _ONLY(),
+            number=_number(links),
             pool=pool.description,
             at=clauses.at(places[0][1]) if places else None,
         ),
@@ -224,56 +237,47 @@ def _behind(view: View, process: Process, pool: Pool, links: List[Tuple[Agent, E
     )
 
 
-def _wants(view: View, process: Process, pool: Pool, wants: List[Tuple[Agent, Edge]]) -> Match:
-    """Return the match of a pool whose workers all wait for results, of which it is not known who is to provide them."""
-    facts: List[Said] = [_FULL(pool=pool.description, count=pool.queued or 0)]
-    places: List[Tuple[Agent, PythonFrame]] = []
-    for worker, edge in wants:
-        frame = own_frame(view.graph.places.stack(worker))
-        places += [(worker, frame)] if frame is not None else []
-        if len(facts) <= _SHOWN:
-            facts.append(_WORKER_WAITS(worker=worker, at=clauses.at(frame), what=edge.what))
-    if len(wants) > _SHOWN:
-        facts.append(_OTHERS(count=len(wants) - _SHOWN))
-    first = {frame: agent for agent, frame in reversed(places)}
-    return Match(
-        confidence="likely",
-        summary=_RESULTS(
-            number=_ALL(count=len(wants)) if len(wants) > 1 else _ONLY(),
-            pool=pool.description,
-            at=clauses.at(places[0][1]) if places else None,
-            count=pool.queued or 0,
-        ),
-        evidence=(*facts, _ORIGIN()),
-        culprits=tuple(view.culprit_of(agent, frame) for frame, agent in first.items()),
-        victims=tuple(
-            view.victim_of(a) for a in view.graph.behind(frozenset(w for w, _e in wants)) if a.tid is not None
-        ),
-        pid=process.pid,
-    )
-
-
-def _asks(view: View, process: Process, pool: Pool, library: str, asking: List[Thread]) -> Match:
-    """Return the match of a server's pool whose requests all wait for answers of the same server."""
-    places = [(thread, own_frame(thread.python)) for thread in asking]
-    facts: List[Said] = [
-        _ASKING(thread=clauses.named(t), at=clauses.at(frame), library=library) for t, frame in places[:_SHOWN]
-    ]
+def _full(view: View, process: Process, pool: Pool, agents: List[Agent], told: _Told) -> Match:
+    """Return the match of a full pool of whose workers it was not read for which queued job each waits."""
+    places = [(agent, own_frame(view.graph.places.stack(agent))) for agent in agents]
+    facts: List[Said] = [told.fact(agent, frame) for agent, frame in places[:_SHOWN]]
     if len(places) > _SHOWN:
         facts.append(_OTHERS(count=len(places) - _SHOWN))
+    first: Dict[PythonFrame, Agent] = {}
+    for agent, frame in places:
+        if frame is not None:
+            first.setdefault(frame, agent)
     return Match(
         confidence="likely",
-        summary=_ASK(
-            number=_ALL(count=len(asking)) if len(asking) > 1 else _ONLY(),
-            pool=pool.description,
-            at=clauses.at(places[0][1]),
-            library=library,
-        ),
-        evidence=(_FULL(pool=pool.description, count=pool.queued or 0), *facts, _ALONE()),
-        culprits=tuple(dict.fromkeys(view.culprit(process, frame, t) for t, frame in places if frame is not None)),
-        victims=tuple(view.victim(process, thread) for thread in asking[1:]),
+        summary=told.summary(_number(agents), clauses.at(next(iter(first), None))),
+        evidence=(_FULL(pool=pool.description, count=pool.queued or 0), *facts, told.basis),
+        culprits=tuple(view.culprit_of(agent, frame) for frame, agent in first.items()),
+        victims=tuple(view.victim_of(a) for a in view.graph.behind(frozenset(agents)) if a.tid is not None),
         pid=process.pid,
     )
+
+
+def _wants(pool: Pool, wants: List[Tuple[Agent, Edge]]) -> _Told:
+    """Return what to say of workers that all wait for results, of which it is not known who is to provide them."""
+    edges = dict(wants)
+    return _Told(
+        lambda number, at: _RESULTS(number=number, pool=pool.description, at=at, count=pool.queued or 0),
+        lambda agent, frame: _WORKER_WAITS(worker=agent, at=clauses.at(frame), what=edges[agent].what),
+        _ORIGIN(),
+    )
+
+
+def _asks(pool: Pool, library: str) -> _Told:
+    """Return what to say of a server's workers whose requests all wait for answers of the same server."""
+    return _Told(
+        lambda number, at: _ASK(number=number, pool=pool.description, at=at, library=library),
+        lambda agent, frame: _ASKING(thread=agent, at=clauses.at(frame), library=library),
+        _ALONE(),
+    )
+
+
+def _number(several: Sized) -> Text:
+    return _ALL(count=len(several)) if len(several) > 1 else _ONLY()
 
 
 def _collects(view: View, process: Process, pool: Pool, manager: Agent, edge: Edge) -> Match:
@@ -323,7 +327,7 @@ def _summary(
     pools: List[Pool], agents: List[Agent], links: List[Link], places: List[Tuple[PythonFrame, Agent]]
 ) -> Text:
     return _SUMMARY(
-        number=_ALL(count=len(agents)) if len(agents) > 1 else _ONLY(),
+        number=_number(agents),
         names=tuple(pool.description.split(" (")[0] for pool in pools),
         pools=len(pools),
         jobs=len(links),

@@ -110,7 +110,7 @@ def want_results(view: View, process: Process, pool: Pool) -> List[Tuple[Agent, 
     return found
 
 
-def asks_itself(view: View, process: Process, pool: Pool) -> Tuple[str, List[Thread]]:
+def asks_itself(view: View, process: Process, pool: Pool) -> Tuple[str, List[Agent]]:
     """Return a library and a pool's workers if all run its requests and wait in its client, which is connected to itself.
 
     ("", []) otherwise: some worker is at work, a client's connection leads elsewhere, or no request is queued.
@@ -121,7 +121,9 @@ def asks_itself(view: View, process: Process, pool: Pool) -> Tuple[str, List[Thr
     clients = [one for one in process.resources if one.kind == "socket" and one.remote and one.accepted is False]
     alone = all(any(w.role == "end" and w.pid == process.pid for w in one.wakers) for one in clients)
     still = all(view.rests(thread) and (view.switches(thread) or 0.0) < WORKS_WAKES for thread in threads)
-    return (library, threads) if library and pool.queued and clients and alone and still else ("", [])
+    if not (library and pool.queued and clients and alone and still):
+        return "", []
+    return library, workers(process, pool)
 
 
 def _serves_and_asks(thread: Thread) -> Optional[str]:

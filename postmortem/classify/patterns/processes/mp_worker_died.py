@@ -142,12 +142,12 @@ def _of_library(view: View, process: Process) -> Iterator[Match]:
         for task in process.tasks
         if task.wait is not None and task.wait.kind == "sleep" and wants_an_answer(task)
     ]
-    for agent, frames in asking:
+    children = [child for child in view.children(process) if _is_made(child)] if asking else []
+    lost = (process.children_made or 0) - len(children)
+    for agent, frames in asking if lost > 0 else ():
         library = next((package(f.file) for f in frames if is_library(f) and not is_stdlib(f)), None)
-        children = [child for child in view.children(process) if _is_made(child)]
-        lost = (process.children_made or 0) - len(children)
         several = [child for child in children if library is not None and _runs(child, library)]
-        if several and lost > 0 and all(_idles(view, child) for child in several):
+        if several and all(_idles(view, child) for child in several):
             yield _lost(view, process, agent, own_frame(frames), several, lost)
             return
 

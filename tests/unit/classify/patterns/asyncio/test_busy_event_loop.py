@@ -71,7 +71,7 @@ def test_a_descriptor_that_is_always_ready() -> None:
 
 @pytest.mark.parametrize(("reads", "expected"), [(4, "possible"), (0, "likely")])
 def test_a_server_under_load_is_not_spinning(reads: int, expected: str) -> None:
-    """The same machinery in the samples, but what runs are tasks that transports wake; without these they ready themselves."""
+    """Its samples show the loop's own code, too, but also transports that wake the tasks; a spinning loop has none of those."""
     serving = (
         frame("serve", 27),
         *stack("asyncio.events._run", "asyncio.base_events._run_once", "asyncio.base_events.run_forever"),
