@@ -69,8 +69,8 @@ def capture(folder: Path, *words: str, timeout: float = 0.5, observe: float = 0.
     return finished(start(*options, *words, **settings), bundle)
 
 
-def finished(process: subprocess.Popen[str], bundle: Path, hang_s: float = HANG_S) -> Captured:
-    out, err = process.communicate(timeout=hang_s)
+def finished(process: subprocess.Popen[str], bundle: Path) -> Captured:
+    out, err = process.communicate(timeout=HANG_S)
     return Captured(process.returncode, out or "", err or "", bundle)
 
 
