@@ -72,17 +72,10 @@ def prepare(base: Base) -> Prepared:
     return Prepared(base, mutator, outcome.answer)
 
 
-def _resident() -> int:
-    """Return the memory of this process, in bytes."""
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
-
-
 def run(base: Base, damage: Damage, with_locals: bool = False, gdb: bool = False, seconds: float = SECONDS) -> Outcome:
     """Forks; the child analyses, reports and ends. Whatever it does, this returns."""
     reader, writer = os.pipe()
     sys.stdout.flush()
-    before = _resident()  # of which the child begins as a copy
     child = os.fork()
     if child == 0:
         os.close(reader)
@@ -90,7 +83,7 @@ def run(base: Base, damage: Damage, with_locals: bool = False, gdb: bool = False
     os.close(writer)
     said = _read_all(reader, child, GDB_SECONDS if gdb else _WALL)
     _pid, status, used = os.wait4(child, 0)
-    memory = max(0, used.ru_maxrss * 1024 - before)
+    memory = used.ru_maxrss * 1024
     cpu = used.ru_utime + used.ru_stime
     if said is None:
         return Outcome(cpu, memory, "hangs: it was killed", {})

@@ -28,6 +28,9 @@ from .inputs import Input, lay_out
 
 #: What one command may use. Seconds are of the processor's: the machine may be busy with others.
 SECONDS, MEMORY = 5.0, 500 << 20
+#: Bytes that the campaign has in a process of its own, measured. A case begins as a copy of the process that forks it: what other
+#: tests have left there beyond this is not the case's.
+_OWN = 45 << 20
 #: One that sits in a long call of C code; one that sleeps, for so long without using the processor.
 _WALL, _ASLEEP = 60.0, 6.0
 _STATUSES = {"analyze": (0, 1), "report": (0, 1), "strip": (0, 1)}
@@ -112,14 +115,14 @@ def _run(words: List[str], place: Path, limits: Limits, coverage: Optional[Path]
     for path in streams.values():
         path.write_bytes(b"")
     sys.stdout.flush()
-    before = _resident()  # of which the child begins as a copy
+    others = max(0, _resident() - _OWN)
     child = os.fork()
     if child == 0:
         _child(words, place, streams, limits, coverage)
     late = not _ended(child, _WALL if coverage is None else 10 * _WALL)
     _pid, status, used = os.wait4(child, 0)
     code = os.waitstatus_to_exitcode(status) if sys.version_info >= (3, 9) else status >> 8
-    cpu, memory = used.ru_utime + used.ru_stime, max(0, used.ru_maxrss * 1024 - before)
+    cpu, memory = used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 - others
     said = streams["stderr"].read_text("utf-8", "backslashreplace")
     command = "strip" if "--strip" in words else words[0]
     failure = streams["failed"].read_text() or None
