@@ -234,10 +234,11 @@ def _group(process: Path) -> int:
 
 
 def test_the_command_ends_during_the_window(tmp_path: Path) -> None:
-    """Its time was up, so 124 as timeout(1) says; the bundle tells what was seen."""
-    done = capture(tmp_path, "--", "sleep", "0.8", timeout=0.4, observe=600)
+    """Its time was up, so 124 as timeout(1) says; the bundle tells what was seen. It ends once its facts are there."""
+    facts = f"{tmp_path}/bundle/raw/proc/$$/process.json"
+    done = capture(tmp_path, "--", "sh", "-c", f"until test -s {facts}; do sleep 0.05; done", timeout=0.4, observe=600)
     assert done.status == 124
-    assert done.raw(f"proc/{done.root}/process.json")["comm"] == "sleep"
+    assert done.raw(f"proc/{done.root}/process.json")["comm"] == "sh"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
