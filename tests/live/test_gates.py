@@ -247,7 +247,7 @@ def opens():
         asking = threading.Thread(target=lambda: session.ask(), daemon=True)
         asking.start()
         asking.join()
-def closes():                        # who closes it wants no part of it
+def closes():                        # a thread that closes it wants no part of it
     session = Session()
     closing = threading.Thread(target=lambda: session.close(), daemon=True)
     closing.start()

@@ -33,7 +33,7 @@ _INNER: FrozenSet[Optional[ResourceKind]] = frozenset((
     "async-condition", "async-event", "async-semaphore", "async-queue", "async-future", None,
 ))  # fmt: skip
 _NO_GATES = ("Lock", "Condition", "Event", "Future", "Barrier", "Thread", "Task")
-#: Methods that end an object, or wait for its end: whoever is in one wants no part of it.
+#: Methods that end an object, or wait for its end: an agent in one wants no part of it.
 _CLOSING = frozenset((
     "close", "aclose", "wait_closed", "shutdown", "stop", "join", "terminate", "disconnect", "quit", "dispose", "__exit__",
     "__aexit__", "__del__",

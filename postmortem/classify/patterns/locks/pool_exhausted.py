@@ -128,7 +128,7 @@ def match(view: View) -> Iterator[Answer]:
                 if (resource.kind == "pool" and resource.limit) or is_spent(resource):
                     yield from _unheld(view, process, resource)
                 continue
-            if resource.limit and len(holders) > resource.limit:  # whoever waits for a part has none
+            if resource.limit and len(holders) > resource.limit:  # an agent that waits for a part has none
                 waits = {agent for agent, _waker in holders if _wants(view, agent, resource)}
                 holders = [one for one in holders if one[0] not in waits] or holders
             free = [a for a, _w in holders if not _starves(view, process, resource, a)]
