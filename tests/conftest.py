@@ -22,6 +22,7 @@ from .support import required
 _HERE = Path(__file__).resolve().parent
 _PACKAGE = _HERE.parent / "postmortem"
 _NAME = "_opening_hook"
+_MOST_REPORTS, _MOST_LINES = 2, 80  # of a failed test
 _OWNER = pytest.StashKey[Path]()
 _ENVIRONMENT = pytest.StashKey[Dict[str, str]]()
 
@@ -95,6 +96,18 @@ def pytest_runtest_teardown(
         os.environ.clear()
         os.environ.update(before)
         pytest.fail(f"left in the environment: {', '.join(changed)}", pytrace=False)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pluggy.Result[pytest.TestReport], None]:
+    """Show the report of a capture whose test failed: where the program stood tells why the verdict is another."""
+    outcome = yield
+    report = outcome.get_result()
+    folder = getattr(item, "funcargs", {}).get("tmp_path")
+    if report.failed and isinstance(folder, Path):
+        for text in sorted(folder.glob("*/report.txt"))[:_MOST_REPORTS]:
+            lines = text.read_text("utf-8", "replace").splitlines()[:_MOST_LINES]
+            report.sections.append((f"the report in {text.parent.name}", "\n".join(lines)))
 
 
 def environment() -> Dict[str, str]:
