@@ -311,11 +311,15 @@ class Lending:
         return found
 
     def listed(self, thing: int, idle: Set[int]) -> List[Listed]:
-        """Return the parts that an object lists, by class, without the idle ones."""
+        """Return the parts that an object lists, by class, without the idle ones.
+
+        What has containers as values sorts something by its keys, such as connections by host: neither is a part.
+        """
         by_kind: Dict[int, Dict[int, bool]] = {}
         names: Dict[int, Set[str]] = {}
         for name, items, queue in self.containers(thing):
-            for item in items if not queue else ():
+            sorts = queue or any(map(self._parts.has_items, items))
+            for item in items if not sorts else ():
                 if self._parts.is_plain(item) and item != thing:
                     kind = self._parts.type_of(item)
                     if kind is not None:

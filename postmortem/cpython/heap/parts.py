@@ -91,6 +91,14 @@ class Parts:
         except (Fault, NotThat):
             return None
 
+    def has_items(self, address: int) -> bool:
+        """Return whether an object is a list, dict, set or deque; a tuple does not count: it may be a key."""
+        try:
+            info = self.objects.type_of(address)
+        except (Fault, NotThat):
+            return False
+        return bool(info.flags & (L.FLAG_LIST | L.FLAG_DICT)) or info.name in {*_SETS, _DEQUE}
+
     def is_unordered(self, address: int) -> bool:
         """Return whether an object is a set or a dict."""
         try:

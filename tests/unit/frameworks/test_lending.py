@@ -36,6 +36,9 @@ class Made(Parts):
     def is_plain(self, address: int) -> bool:
         return isinstance(self.values.get(address, (None, ""))[0], dict)
 
+    def has_items(self, address: int) -> bool:
+        return self.items(address) is not None
+
     def is_unordered(self, address: int) -> bool:
         return self.values[address][1] == "set"
 
@@ -162,6 +165,18 @@ def test_an_object_that_lists_as_much_as_it_lends(
     thing = made.make({"max_connections": made.make(2), "pool": queue, "_connections": made.make(parts)})
     kinds = {kind for part in parts for kind in [made.type_of(part)] if kind is not None} if requests else set()
     assert made.lending.is_full(Taking(thing, frozenset(), frozenset(), ()), kinds, lambda one: works) == expected
+
+
+def test_what_sorts_others_by_a_key_lists_no_parts() -> None:
+    """A connector whose only waiter stands in a queue of its host, while nothing is lent: neither host nor queue is a part."""
+    made = Made()
+    host, queue = made.make({"host": made.make(None)}, "Key"), made.make([made.make({}, "Future")], "collections.deque")
+    thing = made.make({"_limit": made.make(1), "_acquired": made.make([], "set"), "_waiters": made.make([host, queue])})
+    code: Any = type("Code", (), {"used_names": lambda self: ("_limit", "_acquired", "_waiters")})()
+    frame: Any = type("Frame", (), {"code": code})()
+    lending = made.lending
+    lending._called = lambda receiver, names: set()  # type: ignore[method-assign]
+    assert lending.is_full(Taking(thing, frozenset(), frozenset(), (frame,)), set(), lambda one: False) is None
 
 
 def test_the_bound_of_a_deque_is_a_limit() -> None:
