@@ -197,7 +197,8 @@ WaitVerb = Literal["waits", "wants", "asks", "call"]
 
 #: The kind of fact that supports a conclusion; its words and slots stand in ``report/phrases/facts.py``.
 FactCode = Literal[
-    "work-item-queued", "work-item-runs", "unreferred", "pool-full", "with-manager", "coroutine-queued", "coroutine-runs",
+    "work-item-queued", "work-item-runs", "job-queued", "unreferred", "pool-full", "with-manager", "coroutine-queued",
+    "coroutine-runs",
     "function-runs", "call-runs", "call-queued",
     "set-by-shutdown", "workers-wait", "no-job-queued", "no-job-sent", "no-result-sent", "results-thread-ended",
     "taker-ended", "taker-ended-here",
@@ -211,7 +212,8 @@ FactCode = Literal[
     "kernel-lock", "held-through", "taker-is-no-more",
     "taker-has-closed", "pipe-moves", "other-end", "end-held", "more-ends", "named-file", "hidden-holder",
     "holders-unrecorded", "descriptors-unread", "descriptors-in-flight", "machine-unsearched", "younger-processes",
-    "given-by-others", "all-searched", "child-ends-it", "only-waiters-refer", "has-a-way", "referred-to",
+    "given-by-others", "all-searched", "child-ends-it", "only-waiters-refer", "only-waiters-and-jobs-refer", "has-a-way",
+    "referred-to",
     # what agents wait for, and what else may end a wait
     "until-continued", "stopper", "selector-timeout", "timer", "perhaps-timer", "watched-descriptors",
     "perhaps-descriptor", "ready-callbacks", "handled-signal", "idle-loop", "one-thread-moves", "status-uncollected",

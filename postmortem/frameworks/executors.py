@@ -27,9 +27,10 @@ _REFERENT = 16
 
 
 class WorkItem(NamedTuple):
-    """A submitted call."""
+    """A submitted call; addresses."""
 
-    future: int  # address
+    address: int
+    future: int
     function: Optional[str]
 
 
@@ -67,7 +68,7 @@ def work_item(objects: Objects, address: int) -> Optional[WorkItem]:
         function = values.get("fn")
         if function is None and "task" in values:
             function = objects.items(values["task"])[0]
-        return WorkItem(values["future"], callable_name(objects, function) if function else None)
+        return WorkItem(address, values["future"], callable_name(objects, function) if function else None)
     except (Fault, NotThat, KeyError, IndexError):
         return None
 

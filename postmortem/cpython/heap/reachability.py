@@ -66,6 +66,7 @@ _REGISTRIES: Mapping[RegistryKind, str] = {
 _PASSIVE_REGISTRIES: Tuple[RegistryKind, ...] = ("signal", "interpreter")
 #: Classes whose instances run code by themselves and are not read as tasks.
 _ACTORS = ("_asyncio.Task", "Task", "greenlet.greenlet")
+_QUEUED_JOB = "a job in the queue of its pool"
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ class Surroundings:
     coroutines: Set[int] = field(default_factory=set)  # coroutines of tasks that have not ended
     of_threads: Mapping[int, ThreadState] = field(default_factory=dict)  # Thread objects and their dicts → thread state
     blind: FrozenSet[str] = frozenset()  # classes whose instances have the subject, but cannot end a wait for it
+    #: Jobs in the queue of a full pool → its workers, which alone can run them.
+    queued: Mapping[int, Sequence[ThreadState]] = field(default_factory=dict)
 
 
 #: Reasons why the list of actors is incomplete. uncounted: not all references of an object were found.
@@ -180,6 +183,7 @@ class Reach:
     - ``holders``: objects that have it as an attribute.
     - ``left_behind``: whether a thread that fork left behind has it.
     - ``presumed``: whether a reference on the way only fits into a count, so that nothing is proven by the counts.
+    - ``queued``: jobs in the queues of full pools that lead to the object; only the workers act on a queue.
     - ``at_exit``: what the main thread calls when its code has ended, if it has a path by that.
     """
 
@@ -191,6 +195,7 @@ class Reach:
     callers: Set[Tuple[object, ...]] = field(default_factory=set)
     holders: Set[int] = field(default_factory=set)
     at_exit: Tuple[int, ...] = ()
+    queued: Set[int] = field(default_factory=set)
     left_behind: bool = False
     presumed: bool = False
 
@@ -334,6 +339,8 @@ class Walk:
             return None
         if holder.address in self._around.pending or holder.address in self._around.tasks:
             return self._by_task(address, reference, holder)
+        if holder.address in self._around.queued:
+            return self._by_job(address, holder)
         private = reference.how.kind in ("attribute", "value") and reference.how.name in _PRIVATE
         if private and holder.address in self._around.of_threads:
             thread = self._around.of_threads[holder.address]
@@ -342,6 +349,14 @@ class Walk:
             self._meet(Actor(self._at(address, reference.how), thread))
             return f"the start of {_thread(thread)}"
         return self._by_object(address, reference, holder)
+
+    def _by_job(self, address: int, holder: Holder) -> str:
+        """Follow a reference from a queued job: the workers of its pool can act, but those that await the object."""
+        self.reach.queued.add(holder.address)
+        for thread in self._around.queued[holder.address]:
+            if thread.address not in self._around.threads:
+                self._meet(Actor(self._at(address, _QUEUED_JOB), thread))
+        return f"{_QUEUED_JOB}, which only a worker can run"
 
     def _outside_of_objects(self, address: int, reference: Reference) -> str:
         """Follow a reference from a frame on a stack, a frame of a greenlet, or what C code keeps."""

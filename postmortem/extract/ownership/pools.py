@@ -37,6 +37,14 @@ class FutureFacts(NamedTuple):
         )
 
 
+class QueuedJob(NamedTuple):
+    """A job in the queue of a pool that has all its workers."""
+
+    pool: str
+    workers: Tuple[int, ...]  # tids
+    full: Fact
+
+
 class Pools:
     """The thread pools of one process."""
 
@@ -164,29 +172,40 @@ class Pools:
             return None
         return plain(self._python.frames)(frames[depth - 1])
 
+    def queued(self) -> Dict[int, QueuedJob]:
+        """Return the jobs, by the address of their work items, that only the workers of a full pool can run."""
+        found: Dict[int, QueuedJob] = {}
+        for pool in self._read():
+            full = self._full(pool)
+            if full is not None:
+                job = QueuedJob(self.label(pool), self.workers(pool), full)
+                found.update({item.address: job for item in pool.items or ()})
+        return found
+
+    def _full(self, pool: ThreadPool) -> Optional[Fact]:
+        """Return the fact that a pool has all its workers, so that it starts no more; None if it may start some."""
+        workers = self.workers(pool)
+        if pool.limit is None or pool.threads is None or not len(workers) == len(pool.threads) >= pool.limit:
+            return None
+        if any(thread not in self._table.by_object for thread in pool.threads):
+            return None
+        names = tuple(map(self._table.label, workers))
+        return fact("pool-full", pool=self.label(pool), workers=len(workers), limit=pool.limit, names=names)
+
     def _waiting(self, pool: ThreadPool, place: int, item: WorkItem, state: Optional[str]) -> FutureFacts:
         """Return the facts of a queued future.
 
         Only a worker of its pool can take it; a pool with all its workers starts no more.
         """
-        label, workers = self.label(pool), self.workers(pool)
-        full = (
-            pool.limit is not None
-            and pool.threads is not None
-            and len(pool.threads) >= pool.limit
-            and len(workers) == len(pool.threads)
-            and all(thread in self._table.by_object for thread in pool.threads)
-        )
+        label, workers, full = self.label(pool), self.workers(pool), self._full(pool)
         because: Tuple[Fact, ...] = (
             fact("work-item-queued", place=place + 1, length=len(pool.items or ()), pool=label),
         )
-        if full:
-            names = tuple(map(self._table.label, workers))
-            because += (fact("pool-full", pool=label, workers=len(workers), limit=pool.limit, names=names),)
+        because += (full,) if full is not None else ()
         return FutureFacts(
             f"Future of {item.function or 'a job'}, queued in {label}",
             state,
             tuple(Waker("runner", "memory", tid=tid, name=f"worker of {label}") for tid in workers),
-            True if full else None,
+            True if full is not None else None,
             because,
         )

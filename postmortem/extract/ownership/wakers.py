@@ -10,6 +10,7 @@ Cancellation of a waiting task is ignored: it ends the wait without providing wh
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 from typing import Callable, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
@@ -38,6 +39,7 @@ from ...timelimits import TimeLimit
 from ..process.context import PythonContext
 from ..process.fastwords import best_means
 from .grading import Grading
+from .pools import QueuedJob
 from .urgency import Urgency
 
 SECONDS = 2.0
@@ -81,8 +83,10 @@ class Reaches:
         shown: Callable[[PyFrame], PythonFrame],
         states: Optional[Mapping[str, TaskState]] = None,
         others: Optional[Mapping[str, TaskState]] = None,
+        queued: Optional[Mapping[int, QueuedJob]] = None,
     ) -> None:
         self._context = context
+        self._queued: Mapping[int, QueuedJob] = queued or {}
         #: Suspended greenlets, by address.
         self._greenlets = {
             state.address: state
@@ -245,22 +249,38 @@ class Reaches:
             coroutines=self._landmarks.coroutines,
             of_threads=self._landmarks.of_threads,
             blind=blind or frozenset(),
+            queued={at: [known[tid] for tid in job.workers if tid in known] for at, job in self._queued.items()},
         )
         return Walk(self._python, referrers, around, self._names, [*dict.fromkeys(begun), subject])
 
     def _completed(self, resource: Resource, reach: Reach, others: bool) -> Resource:
         actors = sorted(reach.actors, key=lambda actor: (self._who(actor), _where(actor.way)))
+        jobs = [self._queued[address] for address in reach.queued]
         wakers = (
             *resource.wakers,
+            *self._workers(jobs),
             *self._graded(resource, reach, [(each, self._waker(each)) for each in actors], others),
         )
         resource = changed(resource, left_behind=reach.left_behind or None)
         if not reach.complete:
             named = any(one.tid is None and one.task is None and one.grade != "refers" for one in wakers)
             return changed(resource, wakers=wakers, unnamed=True if reach.accounted and not named else None)
-        because = (*resource.because, *self._conclusion(resource, reach, actors))
+        because = (*resource.because, *self._of_queued(resource, jobs), *self._conclusion(resource, reach, actors))
         steps = tuple(map(_referred_to, sorted(reach.steps)[:_MOST_STEPS]))
         return changed(resource, wakers=wakers, closed=True, because=because, steps=steps)
+
+    def _workers(self, jobs: Sequence[QueuedJob]) -> Iterator[Waker]:
+        """Yield the workers of the pools in whose queues jobs are that lead to a resource."""
+        for job in {job.pool: job for job in jobs}.values():
+            for tid in job.workers:
+                yield Waker("runner", "memory", tid=tid, name=f"worker of {job.pool}")
+
+    def _of_queued(self, resource: Resource, jobs: Sequence[QueuedJob]) -> Iterator[Fact]:
+        """Yield the facts about the queued jobs that lead to a resource, pool by pool."""
+        counts = Counter(job.pool for job in jobs)
+        for job in {job.pool: job for job in jobs}.values():
+            yield fact("job-queued", resource=resource.description, pool=job.pool, count=counts[job.pool])
+            yield job.full
 
     def _graded(
         self, resource: Resource, reach: Reach, found: Sequence[Tuple[Actor, Waker]], others: bool
@@ -278,7 +298,7 @@ class Reaches:
     def _conclusion(self, resource: Resource, reach: Reach, actors: Sequence[Actor]) -> Iterator[Fact]:
         """Yield the conclusion that nothing else refers to a resource, and the ways that remain."""
         yield fact(
-            "only-waiters-refer",
+            "only-waiters-and-jobs-refer" if reach.queued else "only-waiters-refer",
             who=tuple(dict.fromkeys(map(self._who, actors[:_TOLD]))),
             more=max(0, len(actors) - _TOLD),
             resource=resource.description,

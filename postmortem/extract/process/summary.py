@@ -148,7 +148,9 @@ def _resources(
             awaits.behind,
             awaits.blind(),
         )
-        reaches = Reaches(side.context, books, reading.stacks.suspended, side.tasks.states, side.tasks.others)
+        reaches = Reaches(
+            side.context, books, reading.stacks.suspended, side.tasks.states, side.tasks.others, side.pools.queued()
+        )
         resources = reaches.settle(resources, threads, side.tasks.tasks, side.tasks.loops)
         resources = (*resources, *side.gates.settled(resources, threads, side.tasks.tasks))
     frames = {thread.tid: found for thread, found in reading.threads.drafts}

@@ -9,6 +9,10 @@ from ...findings import Template
 
 WORDS: Dict[FactCode, Template] = {
     "work-item-queued": Template("its work item is number {place} of {length} in the queue of {pool}"),
+    "job-queued": Template(
+        "{count:n job} in the queue of {pool} {count:v leads|lead} to {resource}, and only a worker of that pool can run "
+        "{count:v it|them}"
+    ),
     "work-item-runs": Template("{worker} runs the work item whose future this is"),
     "pool-full": Template("{pool} has {workers} of {limit} workers, so it starts no more: {names}"),
     "with-manager": Template(
@@ -152,6 +156,10 @@ WORDS: Dict[FactCode, Template] = {
     "only-waiters-refer": Template(
         "only the waiters{who:+ and }{who: and }{more:+ and @ more} refer to {resource}: {references:v the one "
         "reference|all @ references} to it, or to an object that leads to it, {references:v is|are} accounted for"
+    ),
+    "only-waiters-and-jobs-refer": Template(
+        "only the waiters and jobs in that queue{who:+ and }{who: and }{more:+ and @ more} refer to {resource}: {references:v "
+        "the one reference|all @ references} to it, or to an object that leads to it, {references:v is|are} accounted for"
     ),
     "has-a-way": Template("{who} can reach it: {way: → }"),
     "referred-to": Template("{object} is referenced {times:v once|@ times}: {by}{more:+ and @ more}"),

@@ -214,8 +214,14 @@ def _link(view: View, worker: Agent, pools: Sequence[Pool]) -> Optional[Link]:
 
 
 def _queued_in(resource: Resource, pools: Sequence[Pool]) -> Optional[Pool]:
-    """Return the pool that a future's job is queued in, if any of its workers could run it and nothing else can; else None."""
-    if resource.kind not in ("future", "async-future") or resource.closed is not True or resource.state == "running":
+    """Return the pool in whose queue the job is that is to end a wait, if only its workers could run that; else None.
+
+    The job of an awaited future, or one that leads to another awaited object.
+    """
+    if resource.closed is not True or resource.state == "running":
         return None
-    runners = {waker.tid for waker in resource.wakers}
+    runners = {waker.tid for waker in resource.wakers if waker.role == "runner"}
+    others = [waker for waker in resource.wakers if waker.role != "runner" and waker.grade != "refers"]
+    if any(waker.tid not in {*resource.waiters, *runners} for waker in others):
+        return None
     return next((pool for pool in pools if runners and set(pool.threads) <= runners), None)

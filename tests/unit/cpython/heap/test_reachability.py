@@ -179,6 +179,14 @@ def test_what_a_thread_was_started_with_is_its_own() -> None:
         assert actor.thread is STRANGER
 
 
+def test_a_queued_job_is_met_by_the_workers_that_do_not_wait() -> None:
+    """Whoever else has the queue takes nothing out of it."""
+    known = {**own(), QUEUE: counted(on_stack(WAITER), held(OTHER, Slot("attribute", "fn")))}
+    reach = climbed(known, queued={OTHER: (WAITER, STRANGER)})
+    assert reach.complete and [actor.thread for actor in reach.actors] == [STRANGER]
+    assert reach.queued == {OTHER} and where(reach.actors[0].way) == "a job in the queue of its pool → the Queue"
+
+
 def test_callbacks_of_atexit_are_called_by_the_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """When its code has ended: never, if it is the one that waits; else what it then calls is not in its frames."""
     known, callables = {**own(), QUEUE: counted(kept("exit"))}, (0xA000,)

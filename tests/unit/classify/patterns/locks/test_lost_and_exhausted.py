@@ -157,6 +157,19 @@ def test_workers_that_wait_for_their_own_queue_are_proof() -> None:
     assert lines(known) == [31]
 
 
+def test_a_worker_that_waits_for_what_a_queued_job_leads_to() -> None:
+    """An event is no future, but only workers of the pool can run the job that sets it; another thread may set it, too."""
+
+    def event(*wakers: Waker) -> Resource:
+        return Resource("event-1", "event", "Event Answer.here (not set)", waiters=(2,), closed=True, wakers=wakers)
+
+    mine, other = Waker("runner", "memory", tid=2), Waker("reach", "memory", tid=3, grade="names")
+    waiting, only = waits(2, "event-1", 31, "event"), replace(pool(2), limit=1)
+    known = whole([waiting, runs(3)], event(mine), pools=(only,))
+    assert (verdict(known), found(known)["executor-self-deadlock"]) == ("executor-self-deadlock", "proven")
+    assert "executor-self-deadlock" not in found(whole([waiting, runs(3)], event(mine, other), pools=(only,)))
+
+
 def test_a_worker_who_waits_for_another_worker_is_part_of_it() -> None:
     """One runs the job of the other, and waits for what is queued."""
     known = whole(
