@@ -206,7 +206,8 @@ class DescriptorBook:
             side = self._side(f"socket:[{other}]", mine + theirs, theirs, None)
             if theirs:
                 description = self._named(fd, f"socket {where}".rstrip(), None, theirs)
-                description += ", which has not accepted it" if listener is not None else ""
+                if listener is not None:  # that it would accept it is not read: it may listen and never do so
+                    description, side = f"{description}, which has not accepted it", side._replace(closed=None)
         return changed(
             side.added_to(plain),
             description=f"{description} (descriptor {fd})",
