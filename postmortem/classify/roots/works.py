@@ -22,7 +22,7 @@ def nobody_works(view: View, process: Process, way: Iterable[Agent], edge: Edge)
 
     Without an observation window, as in a lone core, what runs at that moment is at work.
     """
-    if edge.endless is False or process.signal_handlers is None or (process.signal_handlers and _may_leave(view, edge)):
+    if edge.endless is False or process.signal_handlers is None or (process.signal_handlers and may_leave(view, edge)):
         return False
     if any(loop.watched != 0 or has_timers(process, loop) for loop in process.loops):
         return False  # a peer, or a timer, may end what a task or callback of the loop waits for
@@ -44,7 +44,7 @@ def nobody_works(view: View, process: Process, way: Iterable[Agent], edge: Edge)
     )
 
 
-def _may_leave(view: View, edge: Edge) -> bool:
+def may_leave(view: View, edge: Edge) -> bool:
     """Return whether a wait is repeated by a loop that tests something else, too: a signal handler may end that loop."""
     waiter = view.graph.places.thread(edge.waiter) or view.graph.places.task(edge.waiter)
     wait = waiter.wait if waiter is not None else None

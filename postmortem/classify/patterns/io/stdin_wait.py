@@ -103,8 +103,8 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _only_reads(view: View, pid: int) -> bool:
-    """Return whether every Python thread of a process is blocked in a read, so that it answers nothing."""
-    threads = [(thread, thread.wait) for thread in view.by_pid[pid].threads if thread.python]
+    """Return whether a process answers nothing: its Python threads are blocked in a read, or only sleep and count."""
+    threads = [(thread, thread.wait) for thread in view.by_pid[pid].threads if thread.python and not thread.quiet]
     return bool(threads) and all(w and w.syscall == "read" and w.endless and not view.moves(t) for t, w in threads)
 
 

@@ -28,6 +28,7 @@ from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from ...roots.calls import calls_for_a_result
 from ...roots.walk import follow
+from ...roots.works import may_leave
 from .othercauses import SIGNALLED, other_cause, signals_itself
 from .oversleeping import overslept
 
@@ -63,6 +64,9 @@ _IDLE_WORKERS = Template("{count:n worker} of process {pid} {count:v wait} for a
 _KEEPS = Template("{agent} holds a lock that others want, acquired at {frame}")
 _HANDLERS = Template(
     "whether the program has a signal handler that signals them could not be read: if it has one, they may not hang"
+)
+_LEAVES = Template(
+    "the loop around the wait tests something else, too: a handler that the program has set for a signal may end it"
 )
 _PARKED = Template(
     "nothing waits for it, and others go on: it may wait on purpose, like a main thread that only keeps servers alive"
@@ -126,6 +130,7 @@ def _match(view: View, process: Process, busy: List[Edge], waits: List[Edge]) ->
         graph.is_awaited(e.waiter) or e.wakers or _wants_a_value(view, process, e) for e in busy
     )
     handled = process.signal_handlers is None and any(e.everyone for e in busy)
+    leaves = bool(process.signal_handlers) and any(may_leave(view, e) for e in busy)
     places: List[Tuple[Edge, PythonFrame]] = [
         (e, f) for e in busy for f in [own_frame(graph.places.stack(e.waiter))] if f is not None
     ]
@@ -134,12 +139,13 @@ def _match(view: View, process: Process, busy: List[Edge], waits: List[Edge]) ->
     kept = [(e.waiter, f) for e in busy for f in view.kept(e.waiter)]
     joins = [e for e in busy if _joins_queue(graph, e)]
     return Match(
-        confidence="possible" if parked or (handled and not proven) else "proven" if proven else "likely",
+        confidence="possible" if parked or leaves or (handled and not proven) else "proven" if proven else "likely",
         summary=_summary(graph, main_first, busy),
         evidence=(
             *graph.reasons(*(e.waiter for e in waits)),
             *(_KEEPS(agent=a, frame=f) for a, f in kept[:3]),
             *((_HANDLERS(),) if handled else ()),
+            *((_LEAVES(),) if leaves else ()),
             *((_PARKED(),) if parked else ()),
             *((_UNREAD(what=unread[0].what),) if unread else ()),
         ),

@@ -201,6 +201,29 @@ def test_orders_from_a_parent_of_the_tree() -> None:
     assert silent(evidence(parent, worker), "stdin-wait", "pipe-never-closed")
 
 
+def test_a_question_at_a_terminal_that_the_parent_only_logs() -> None:
+    """Beside a thread that only sleeps and counts: the parent's others read what the child prints. Another one may type."""
+    terminal = Resource(
+        "terminal-1",
+        "terminal",
+        "stdin, the terminal /dev/pts/0",
+        ends=(End(CHILD, 0, "rw"), End(PARENT, 3, "rw")),
+        wakers=(Waker("end", "kernel", pid=PARENT, name="descriptor 3"),),
+    )
+    child_reads = waits(terminal, "read", CHILD, "ask", fd=0)
+    source = {child_reads.python[0].file: {1: "return input('overwrite? ')"}}
+    reads = thread(
+        PARENT, stack("lines"), is_main=True, counters=counters(), wait=Wait("file", "read", endless=True, fd=3)
+    )
+    for quiet, expected in ((True, "likely"), (None, None)):
+        beats = thread(
+            PARENT + 1, stack("beat"), wait=Wait("sleep", "clock_nanosleep", timeout_s=0.5, endless=False), quiet=quiet
+        )
+        known = evidence(of(PARENT, (reads, beats), ()), of(CHILD, (child_reads,), (terminal,)))
+        told = found(type(known)(known.trigger, known.processes, window_s=1.0, sources=source))
+        assert told.get("stdin-wait") == expected
+
+
 def test_a_child_that_reads_the_commands_own_input() -> None:
     """Its parent gave it none, and waits for it: likely, at the parent's line; a child with a pipe of its own is a filter."""
     for parents_own, expected in ((True, "likely"), (False, None)):

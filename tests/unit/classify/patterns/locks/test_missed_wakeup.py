@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from postmortem.evidence import Loop, Resource, Thread, Wait, Waker
+from postmortem.evidence import Loop, Resource, SignalHandler, Thread, Wait, Waker, replace
 
 from .....support.diagnosed import classify
 from .....support.make import (
@@ -52,6 +52,19 @@ def test_everybody_waiting_is_proven() -> None:
 def test_unread_signal_handlers_leave_a_doubt() -> None:
     """A handler that nobody could read might signal: an idle service that waits for SIGTERM looks like this."""
     assert found(whole([waits(1, "q", 53, *JOIN)], signal_handlers=None))["missed-wakeup"] == "possible"
+
+
+def test_a_signal_handler_may_end_the_loop_around_a_wait() -> None:
+    """A worker that looks for a job once a second also asks whether it shall stop: what a handler sets is not read."""
+    polls = Wait("condition", "futex", "q", polls_s=1.0, detail="for an item in a queue", verb="waits")
+    worker = thread(1, (*stack(*GET), frame("work", 20)), wait=polls)
+    stop = SignalHandler(15, frame("stop", 7), quiet=False)
+    unnamed = replace(jobs(), closed=None, unnamed=True, waiters=(1,))
+    told = [
+        found(whole([worker], resources=(unnamed,), signal_handlers=several))["missed-wakeup"]
+        for several in ((stop,), ())
+    ]
+    assert told == ["possible", "likely"]
 
 
 def test_somebody_who_runs_or_sleeps_may_signal() -> None:
