@@ -43,6 +43,8 @@ LOW, HIGH = 0.7, 1.5
 #: runnable. On a loaded machine both happen: with a load of 7 on two cores, 30 to 80 % of the observations of contending
 #: threads showed them asleep, 0 to 6 % of independent ones.
 ASLEEP = 0.2
+#: Share of the window: threads that slept no longer waited for no GIL, whoever was found waiting at one moment.
+NEVER_ASLEEP = 0.05
 #: Least share of the timer's rate; a slower rate means that one thread keeps the GIL.
 SLOW = 0.1
 
@@ -82,7 +84,7 @@ def match(view: View) -> Iterator[Answer]:
         if why_not:
             yield No(why_not)
             continue
-        if wanted > HIGH and _asleep(hot) < ASLEEP and not _starves(process, threads, hot):
+        if wanted > HIGH and _asleep(hot) < ASLEEP and (_never_sleep(hot) or not _starves(process, threads, hot)):
             yield CannotTell((_NO_FREE_CORE(count=len(hot)),))
             continue
         yield _match(view, process, threads, hot, total)
@@ -112,6 +114,12 @@ def _asleep(threads: List[Thread]) -> float:
     seen = [t.counters for t in threads if t.counters]
     looks = sum(sum(counters.states.values()) for counters in seen)
     return sum(counters.syscalls.get("futex", 0) for counters in seen) / looks if looks else 0.0
+
+
+def _never_sleep(threads: List[Thread]) -> bool:
+    """Return whether the threads ran, or were runnable and waited for a CPU, for all of the window."""
+    seen = [t.counters for t in threads if t.counters is not None]
+    return all(c.seconds - c.cpu_s - (c.run_delay_s or 0.0) < NEVER_ASLEEP * c.seconds for c in seen) and bool(seen)
 
 
 def _culprits(view: View, process: Process, frames: List[Tuple[Thread, PythonFrame]]) -> Iterator[Culprit]:

@@ -184,6 +184,16 @@ def test_who_queues_for_the_gil_with_nothing_to_compute_tells_contention() -> No
     assert "gil-contention" not in found(evidence(crowded(0.2, 0.7, 1)))
 
 
+def test_who_never_sleeps_waits_for_no_gil() -> None:
+    """Threads that compress outside of the GIL, on a crowded machine: one of their queue's is found waiting for it in passing."""
+    made = crowded(0.38, 0.61, 1)
+    reads = changed(
+        thread(1, [frame("read", 12)], gil="waits", counters=counters(0.02, 1300, delay=0.07)), is_main=True
+    )
+    report = classify(evidence(changed(made, threads=(reads, *made.threads[1:]))))
+    assert "gil-contention" in {a.pattern for a in report.abstained}
+
+
 def test_threads_behind_a_lock_do_not_fight_for_the_gil() -> None:
     """Each computes in turn, while it has the lock of the program."""
     made = computing(4, 150)
