@@ -28,6 +28,7 @@ from ....waitgraph import Agent
 from ...facts import clauses, knowledge
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
+from ...roots.works import works
 
 PATTERN = Pattern(
     id="loop-not-woken",
@@ -78,6 +79,7 @@ _FUNCTIONS = Template("ready to run: {frames: and }")
 _STILL = Template("{thread} did not wake during the {window:.1f} s of the observation")
 _PLACE = Template("{frame} is in a plain function that another thread may call, and does not wake the loop")
 _WOKEN = Template("{thread} woke {wakes:.1f} times a second: its event loop turns")
+_TURNS = Template("{thread} used {share:.0%} of a core: its event loop turns")
 _SOON = Template("the selector of {thread} returns in {seconds:.1f} s")
 _BEING_WOKEN = Template("a thread is just waking the event loop of {thread}")
 
@@ -96,6 +98,8 @@ def match(view: View) -> Iterator[Answer]:
                 continue
             if view.moves(thread):
                 yield No(_WOKEN(thread=clauses.named(thread), wakes=view.switches(thread) or 0.0))
+            elif works(view, thread):
+                yield No(_TURNS(thread=clauses.named(thread), share=view.cpu_share(thread) or 0.0))
             elif any(frame.function in _WAKING for other in process.threads for frame in other.python[:3]):
                 yield No(_BEING_WOKEN(thread=clauses.named(thread)))
             else:

@@ -22,11 +22,12 @@ def asleep(
     switches: Optional[int] = 0,
     tasks: bool = True,
     window: bool = True,
+    cpu: float = 0.0,
     beside: Any = (),
 ) -> Evidence:
     one = Task("t1", "Task-1", "pending", "loop-1", (frame("show", 12), frame("main", 20)), ready=ready > 0)
     known = changed(loop("loop-1", 1, ready), readied_at=(frame("sell", 5),) if ready else ())
-    measured = {"counters": counters(0.0, switches or 0)} if window else {}
+    measured = {"counters": counters(cpu, switches or 0)} if window else {}
     return evidence(
         process([thread(1, SELECT, wait=wait, **measured), *beside], loops=(known,), tasks=(one,) if tasks else ()),
         window=1.0 if window else None,
@@ -57,6 +58,7 @@ def test_idle_loops_loops_that_turn_and_loops_being_woken_are_not_meant() -> Non
     """An empty ready queue; a loop that woke again and again; a thread inside of call_soon_threadsafe."""
     assert "loop-not-woken" not in found(asleep(0))
     assert "loop-not-woken" not in found(asleep(switches=3))
+    assert "loop-not-woken" not in found(asleep(cpu=0.4))  # it asks its selector without a time limit, and never sleeps
     waking = thread(2, stack("asyncio.base_events.call_soon_threadsafe", "work"))
     assert "loop-not-woken" not in found(asleep(beside=(waking,)))
 
