@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Set
+from typing import List, Optional, Set, Tuple
 
 from ....evidence import Process
-from ....findings import Template
+from ....findings import Confidence, Template
 from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.view import View
@@ -44,16 +44,25 @@ def _called_by(view: View, waiter: StuckTask) -> Optional[Agent]:
     return Agent(waiter.agent.pid, task=tasks.pop()) if len(tasks) == 1 else None
 
 
+def _confidence(view: View, circle: List[StuckTask]) -> Confidence:
+    """Return *likely* at least if nothing else names the futures: nobody waits in a circle on purpose, as one that serves does."""
+    resources = [view.graph.places.resource(t.agent.pid, t.edge.resource) for t in circle]
+    order: Tuple[Confidence, ...] = ("possible", "likely", "proven")
+    least = min((t.confidence for t in circle), key=order.index)
+    if least == "possible" and all(r is not None and True in (r.closed, r.unnamed) for r in resources):
+        return "likely"
+    return least
+
+
 def circle_of(view: View, process: Process, circle: List[StuckTask]) -> Match:
     """Return the match of a cycle in which each task awaits a future that is set when the next one ends."""
-    order = ("possible", "likely", "proven")
     agents = [t.agent for t in circle]
     facts = [
         _AWAITS(waiter=t.agent, at=clauses.at(t.frame), what=t.edge.what, after=after)
         for t, after in zip(circle, [*agents[1:], agents[0]])
     ]
     return Match(
-        confidence=min((t.confidence for t in circle), key=order.index),
+        confidence=_confidence(view, circle),
         remedy=AWAITS_REMEDY(),
         summary=_CIRCLE(count=len(circle), agents=tuple(agents[:6])),
         evidence=(*facts, *view.graph.reasons(*agents)),

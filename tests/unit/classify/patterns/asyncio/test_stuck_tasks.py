@@ -348,7 +348,7 @@ def test_tasks_that_queue_at_one_line_do_not_wait_for_each_other() -> None:
     assert set(found(known)) == {"future-never-resolved"}
 
 
-def shared(*asks: Tuple[str, str]) -> Evidence:
+def shared(*asks: Tuple[str, str], unnamed: Optional[bool] = None, **known: Any) -> Evidence:
     """Tasks that each await the future that a callback of another one is to set: (task, that other one)."""
     tasks = [task(n, "cached", f"load_{n}", wait=awaits(f"future-{n}", "future")) for n, _of in asks]
     resources = [
@@ -357,11 +357,15 @@ def shared(*asks: Tuple[str, str]) -> Evidence:
             "async-future",
             f"Future {n}",
             waiting_tasks=(n,),
-            wakers=(Waker("callback", "memory", task=of or None), Waker("reach", "memory", name="global CACHE")),
+            wakers=(
+                Waker("callback", "memory", task=of or None),
+                Waker("reach", "memory", name="global CACHE", grade="refers" if unnamed else None),
+            ),
+            unnamed=unnamed,
         )
         for n, of in asks
     ]
-    return resting(tasks, resources)
+    return resting(tasks, resources, **known)
 
 
 def test_results_that_wait_for_each_other() -> None:
@@ -370,6 +374,13 @@ def test_results_that_wait_for_each_other() -> None:
     finding = classify(known).findings[0]
     assert (finding.pattern, finding.confidence) == ("async-deadlock", "proven")
     assert "task b → task c → back" in finding.summary and "future-never-resolved" not in found(known)
+
+
+def test_results_that_wait_for_each_other_beside_a_signal_handler() -> None:
+    """Nobody waits in a circle on purpose, as a task may that serves until a handler stops it."""
+    stop = SignalHandler(15, frame("stop", 7), quiet=False)
+    known = shared(("b", "c"), ("c", "b"), unnamed=True, signal_handlers=(stop,))
+    assert [(f.pattern, f.confidence) for f in classify(known).findings] == [("async-deadlock", "likely")]
 
 
 def test_a_row_of_shared_results_is_no_circle() -> None:
