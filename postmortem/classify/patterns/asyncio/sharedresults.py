@@ -45,7 +45,7 @@ def _called_by(view: View, waiter: StuckTask) -> Optional[Agent]:
 
 
 def _confidence(view: View, circle: List[StuckTask]) -> Confidence:
-    """Return *likely* at least if nothing else names the futures: nobody waits in a circle on purpose, as one that serves does."""
+    """Return *likely* at least if nothing else names the futures: nobody waits in a circle on purpose, as a server does."""
     resources = [view.graph.places.resource(t.agent.pid, t.edge.resource) for t in circle]
     order: Tuple[Confidence, ...] = ("possible", "likely", "proven")
     least = min((t.confidence for t in circle), key=order.index)
