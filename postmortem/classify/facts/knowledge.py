@@ -45,10 +45,11 @@ LOOP_STEP = ("asyncio/events.py", "_run")
 def multiprocessing(module: str) -> Tuple[str, ...]:
     """Return the path suffixes of a module of multiprocessing.
 
-    They match the standard library's module and the one of multiprocess (0.70, used by pathos), which has the same code
-    with another pickler.
+    They match the standard library's module and those that grew out of it: multiprocess (0.70, used by pathos), the same
+    code with another pickler, and billiard (3.6-4.2, used by celery), whose queues and processes are the same and whose
+    pool is its own.
     """
-    return f"multiprocessing/{module}.py", f"/multiprocess/{module}.py"
+    return f"multiprocessing/{module}.py", f"/multiprocess/{module}.py", f"/billiard/{module}.py"
 
 
 #: Functions in which idle threads of a healthy program wait: (path suffix, function).

@@ -189,7 +189,8 @@ def _merely_refer(view: View, edge: Edge) -> bool:
 def hindered(view: View, edge: Edge) -> Optional[Agent]:
     """Return an agent that is to signal the waiter, but waits for something else itself; None if there is none.
 
-    One that can never move, where the waiter cannot either; else the only one whose code may end the wait.
+    One that can never move, where the waiter cannot either; else the only one whose code may end the wait. If that computes,
+    it has not come to that code yet.
     """
     if view.graph.stuck(edge.waiter) is not None:
         perhaps: List[Agent] = [*edge.wakers[:_MOST], *(_held_up(view, edge.waiter) if edge.everyone else ())]
@@ -200,7 +201,8 @@ def hindered(view: View, edge: Edge) -> Optional[Agent]:
         return None
     able = only_able(view, edge)
     thread = view.graph.places.thread(able) if able is not None else None
-    if thread is not None and asks_for_a_result(thread) and only_able(view, edge, named=True) is not None:
+    owes = thread is not None and only_able(view, edge, named=True) is not None
+    if thread is not None and owes and (asks_for_a_result(thread) or view.computes(thread)):
         return able
     own = (
         telling(view, able)

@@ -17,6 +17,7 @@ engine that does not backtrack.
 from __future__ import annotations
 
 import itertools
+import os
 from typing import Iterator, Optional
 
 from ....evidence import Process, PythonFrame, Thread
@@ -54,6 +55,8 @@ _VERBS = ("match", "search", "fullmatch", "sub", "subn", "split", "findall", "fi
 _CALLS = frozenset(f"{cls}.{verb}" for cls in ("re.Pattern", "_sre.SRE_Pattern", "_sre.SRE_Scanner") for verb in _VERBS)
 #: Modules/_sre.c; Modules/_sre/sre_lib.h since 3.11.
 _ENGINE = ("sre_", "_sre_", "pattern_")
+#: How the file name of the extension module of the package regex begins, on PyPI: mrab-regex (2013-2025).
+_PACKAGE = "_regex."
 #: Frames below the call, or the only ones if no call is in progress (Python/ceval.c). A stripped interpreter exports these names
 #: but not those of the engine.
 _INTERPRETER = ("_PyEval_", "PyEval_")
@@ -64,6 +67,7 @@ _SUMMARY = Template("{thread} has been inside one regular expression{pattern} at
 _PATTERN = Template(" with the {detail}")
 _LASTING = Template(" for {seconds:.1f} s and more")
 _IS_IN = Template("{thread} is in {function}() of a regular expression{pattern}, called at {frame}")
+_IN_PACKAGE = Template("{thread} is in the engine of the package regex, called at {frame}")
 _SIZE = Template("the longest text that it was given has {size:n character}")
 _ONE_MOMENT = Template("one moment only: a capture of the running process shows whether the call ends")
 _USED = Template("it used {share:.0%} of a core over {seconds:.1f} s, in this one call")
@@ -87,6 +91,8 @@ def match(view: View) -> Iterator[Answer]:
 
 def _matches(thread: Thread) -> bool:
     """Return whether a thread is in the engine, by its Python call and, if these have names, by native frames."""
+    if _in_package(thread):
+        return True
     frames = thread.python[:1]
     called = thread.calling is not None and thread.calling.function in _CALLS
     if not called and not any(in_table(frame, _MODULE) for frame in frames):
@@ -94,6 +100,12 @@ def _matches(thread: Thread) -> bool:
     native = [frame.function for frame in thread.native[:8]]
     above = list(itertools.takewhile(lambda name: not (name or "").startswith(_INTERPRETER), native))
     return not native or None in above or any(name.startswith(_ENGINE) for name in above if name)
+
+
+def _in_package(thread: Thread) -> bool:
+    """Return whether a thread is in the engine of the package regex, which is an extension module of its own."""
+    above = itertools.takewhile(lambda frame: not (frame.function or "").startswith(_INTERPRETER), thread.native)
+    return any(os.path.basename(frame.module or "").startswith(_PACKAGE) for frame in above)
 
 
 def _answer(view: View, process: Process, thread: Thread, share: Optional[float]) -> Answer:
@@ -117,10 +129,13 @@ def _stays(view: View, thread: Thread) -> bool:
 
 def _match(view: View, process: Process, thread: Thread, frame: PythonFrame, share: Optional[float]) -> Match:
     call, window = thread.calling, view.window or 0.0
-    function = call.function.rsplit(".", 1)[-1] if call is not None else "re." + thread.python[0].function
     pattern = _PATTERN(detail=call.detail) if call is not None and call.detail else None
     size = call.text if call is not None else None
-    facts = [_IS_IN(thread=named(thread), function=function, pattern=pattern, frame=frame)]
+    if call is None and _in_package(thread):
+        facts = [_IN_PACKAGE(thread=named(thread), frame=frame)]
+    else:
+        function = call.function.rsplit(".", 1)[-1] if call is not None else "re." + thread.python[0].function
+        facts = [_IS_IN(thread=named(thread), function=function, pattern=pattern, frame=frame)]
     if size is not None:
         facts.append(_SIZE(size=size))
     if share is None:

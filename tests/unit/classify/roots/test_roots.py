@@ -124,6 +124,20 @@ def test_a_main_thread_that_sleeps_while_another_computes() -> None:
     assert state(main(PARKS, counters=counters()), works) == ("waiting", "signal")
 
 
+@pytest.mark.parametrize(
+    ("grade", "expected"), [("names", ("progressing", 2)), ("refers", ("waiting", 1)), (None, ("waiting", 1))]
+)
+def test_an_agent_that_computes_and_is_to_signal_later(grade: Any, expected: Tuple[str, int]) -> None:
+    """A worker has an item to do, and its code says so afterwards: the main thread that joins the queue waits for it."""
+    works = thread(2, [frame("work", 5)], counters=counters(0.9))
+    item = Resource(
+        "q", "queue", "Queue q (1 item not done)", waiters=(1,), wakers=(Waker("reach", "memory", tid=2, grade=grade),)
+    )
+    joins = main(Wait("condition", "futex", "q", endless=True), "threading.wait", "queue.join", counters=counters())
+    found = root(whole([joins, works], item))
+    assert (found.state, found.agent.tid) == expected
+
+
 def test_a_sleep_inside_a_library_is_waited_for() -> None:
     """The program called it for a result: neither company nor short rounds make it rest, or progress."""
     inside = thread(1, (*stack("site-packages.retry.wait"), frame("fetch", 7)), wait=SLEEPS, counters=counters())

@@ -94,3 +94,14 @@ def test_the_modules_functions_do_too() -> None:
     """Where the call itself is not known: re.match is the innermost frame."""
     module = changed(frame("match"), file=f"{LIB}/re/__init__.py")
     assert found(matching(None, frames=[module, *CALLER]))["regex-backtracking"] == "possible"
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"), [(Calling("_regex.Pattern.search", None, 31, lasts_s=2.0), "likely"), (None, "possible")]
+)
+def test_the_package_regex_has_an_engine_of_its_own(call: Optional[Calling], expected: str) -> None:
+    """Its extension module tells it; without a call in progress, as while its iterator searches on, one line is possible."""
+    module = "/venv/lib/python3.12/site-packages/regex/_regex.cpython-312-x86_64-linux-gnu.so"
+    native = [NativeFrame(name, module, 1) for name in ("basic_match", "scanner_search")]
+    loop = NativeFrame("_PyEval_EvalFrameDefault", "libpython3.12.so", 1)
+    assert found(matching(call, frames=[*native, loop, *CALLER], gil="detached"))["regex-backtracking"] == expected
