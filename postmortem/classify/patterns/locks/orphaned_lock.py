@@ -143,8 +143,12 @@ def _match(view: View, process: Process, resource: Resource, waiters: List[Threa
     if not culprits and wants is not None:
         culprits = [view.culprit(process, wants, waiters[0])]
     opener = next(iter(resource.released_at), None)
-    open_ended = opener is not None and any(
-        view.graph.stuck(Agent(process.pid, t.tid)) is None for t in process.threads
+    # whoever runs may open a gate, unless it is known that no code that can still run names it
+    unnamed = all(view.graph.stuck(Agent(process.pid, t.tid)) is not None for t in waiters)
+    open_ended = (
+        opener is not None
+        and not unnamed
+        and any(view.graph.stuck(Agent(process.pid, t.tid)) is None for t in process.threads)
     )
     if opener is not None:
         facts.append(_GATE(frame=opener))

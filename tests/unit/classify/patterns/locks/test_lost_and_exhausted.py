@@ -489,6 +489,13 @@ def test_a_semaphore_of_permits_is_exhausted(known: Dict[str, Any], pattern: str
     assert (leading.pattern, leading.confidence) == (pattern, "proven")
 
 
+@pytest.mark.parametrize(("unnamed", "expected"), [(True, "likely"), (None, "possible")])
+def test_a_gate_that_no_running_code_opens_is_lost(unnamed: Optional[bool], expected: str) -> None:
+    """Another function releases the lock, so that whoever runs might; if no code that can still run names it, nobody does."""
+    opened = lost(released_at=(frame("finish", 33),), unnamed=unnamed)
+    assert found(whole([*WANTING[:2], runs(3)], opened))["orphaned-lock"] == expected
+
+
 @pytest.mark.parametrize(("waiting", "moved", "said"), [(3, 0, "likely"), (1, 0, None), (3, 2, None)])
 def test_a_pool_whose_holders_wait_long(waiting: int, moved: int, said: Optional[str]) -> None:
     """They go on, each after its own wait for a peer; as many queue as the pool has parts, and hardly one gets its turn."""
