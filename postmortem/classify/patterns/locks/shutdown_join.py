@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, List, Optional
 
+from .... import sourcepaths
 from ....evidence import Process, PythonFrame, Thread
 from ....evidence.vocabulary import WaitKind
 from ....findings import Template
@@ -24,6 +25,7 @@ from ...facts import clauses, knowledge
 from ...facts.knowledge import own_frame
 from ...facts.view import View, is_python
 from ...pattern import Answer, Match, Pattern
+from ...roots.works import works
 
 PATTERN = Pattern(
     id="shutdown-join",
@@ -47,6 +49,9 @@ _CAUSES = (
     "lock-order-deadlock", "self-deadlock", "finalizer-deadlock", "python-busy-loop", "sleeping", "network-wait", "missed-wakeup",
     "orphaned-lock", "executor-self-deadlock", "pipe-deadlock", "pipe-never-closed", "native-lock-gil-inversion",
 )  # fmt: skip
+
+#: Triggers of a capture because a program had not ended in time.
+_OVERDUE = ("timeout", "stall")
 
 _SUMMARY = Template("the program has ended, but {thread} has not: it {doing}{at}")
 _IS_OVER = Template(
@@ -113,6 +118,9 @@ def _match(view: View, process: Process, main: Thread, joined: List[Thread]) -> 
     woken = view.moves(thread) and not _ends(thread)  # other code gives it work
     working = not view.rests(thread) or woken or (_ends(thread) and not _in_loop(view, frame))
     working = working or _opens(view, Agent(process.pid, thread.tid)) or _serves(process)
+    # a library's helper serves the program, which is over and should have ended by now
+    helps = _is_librarys(thread) and view.rests(thread) and not works(view, thread)
+    working = working and not (helps and view.evidence.trigger.kind in _OVERDUE)
     agents = [Agent(process.pid, t.tid) for t in joined]
     stuck = any(view.graph.stuck(agent) == "proven" for agent in agents)
     outermost, why = main.python[-1], _NO_DAEMON() if thread.daemon is False else _NEEDED()
@@ -134,6 +142,17 @@ def _match(view: View, process: Process, main: Thread, joined: List[Thread]) -> 
         because_of=_CAUSES,
         pid=process.pid,
     )
+
+
+def _is_librarys(thread: Thread) -> bool:
+    """Return whether an installed package started a thread, in which no code of the program or of its server runs.
+
+    A server that the program itself runs in a thread of its own begins in the standard library, or in the program's function.
+    """
+    begun = [f for f in thread.python if not f.file.endswith("/threading.py")]
+    outermost = begun[-1] if begun else None
+    installed = outermost is not None and sourcepaths.package(outermost.file) is not None
+    return thread.daemon is False and installed and all(map(knowledge.is_library, thread.python))
 
 
 def _serves(process: Process) -> bool:

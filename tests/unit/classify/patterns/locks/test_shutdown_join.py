@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Optional
+
 import pytest
 
-from postmortem.evidence import Process, Resource, Wait, Waker
+from postmortem.evidence import Process, Resource, Trigger, Wait, Waker
 from postmortem.evidence import replace as changed
+from postmortem.evidence.vocabulary import TriggerKind
 
 from .....support.make import (
     APP,
@@ -30,6 +33,25 @@ def test_a_server_whose_main_function_returned_is_at_work() -> None:
     """Its acceptor keeps the process alive, and waits for clients: the root says that it is idle."""
     serving = shutting_down(Wait("socket", "accept4", endless=True))
     assert found(evidence(serving)) == {}
+
+
+@pytest.mark.parametrize(
+    ("package", "kind", "expected"),
+    [("sshtunnel", "timeout", "likely"), ("sshtunnel", "pid", None), (None, "timeout", None)],
+)
+def test_a_librarys_server_serves_a_program_that_is_over(
+    package: Optional[str], kind: TriggerKind, expected: Optional[str]
+) -> None:
+    """The package has started its thread itself, and nobody closed it. At a deadline the program should have ended; a running
+    one that is looked at may be meant to serve, and so may one that runs the standard library's server in a thread."""
+    main = thread(1, stack("threading._shutdown"), wait=Wait("lock", "futex", endless=True), joins=2)
+    inside = [f"site-packages.{package}.serve"] if package else []
+    frames = stack("selectors.select", "socketserver.serve_forever", *inside, "threading.run", "threading._bootstrap")
+    listener = Resource("s", "socket", "socket 0.0.0.0:41855", waiters=(2,), listening=True)
+    polls = Wait("socket", "poll", "s", timeout_s=0.1, endless=False)
+    serves = thread(2, frames, wait=polls, daemon=False, counters=counters(switches=10))
+    known = process([main, serves], resources=(listener,), listening=(41855,))
+    assert found(changed(evidence(known), trigger=Trigger(kind, seconds=9.0))).get("shutdown-join") == expected
 
 
 def test_the_thread_that_keeps_the_interpreter_is_the_culprit() -> None:
