@@ -79,6 +79,7 @@ FEEDS = tuple(itertools.product(multiprocessing("queues"), ("_feed",)))
 #: Functions that wait for work done by any other threads of the process.
 COLLECTS = (
     ("/queue.py", "join"),
+    ("asyncio/queues.py", "join"),
     ("concurrent/futures/_base.py", "result"),
     ("concurrent/futures/_base.py", "wait"),
     ("concurrent/futures/_base.py", "as_completed"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ... import sourcepaths
 from ...evidence import Task, Thread
 from ..facts import native
-from ..facts.knowledge import is_library, is_stdlib
+from ..facts.knowledge import COLLECTS, in_table, is_library, is_stdlib
 
 #: How functions of libraries begin that serve or keep a program alive; all others do something that is to come to its end.
 _KEEPS = (
@@ -15,6 +15,8 @@ _KEEPS = (
 )  # fmt: skip
 #: Libraries that schedule tasks: a wait in their functions is the program's own.
 _LOOP_PACKAGES = ("trio", "anyio", "asyncio", "uvloop", "gevent", "greenlet", "eventlet")
+#: Frames of a task among which the function of a queue is that waits.
+_INNERMOST = 4
 
 
 def is_inside_call(task: Task) -> bool:
@@ -22,6 +24,11 @@ def is_inside_call(task: Task) -> bool:
     inside = [frame for frame in task.stack if not is_stdlib(frame)]
     own = next((at for at, frame in enumerate(inside) if not is_library(frame)), 0)
     return bool({sourcepaths.package(frame.file) for frame in inside[:own]} - {None, *_LOOP_PACKAGES})
+
+
+def collects(task: Task) -> bool:
+    """Return whether a task waits until all items of a queue are done, as none does to be there when something comes."""
+    return any(in_table(frame, COLLECTS) for frame in task.stack[:_INNERMOST])
 
 
 def calls_for_a_result(thread: Thread) -> bool:

@@ -13,7 +13,7 @@ from ..facts import native
 from ..facts.knowledge import COLLECTS, in_table, is_library, is_typed, own_frame
 from ..facts.sessions import is_unasked
 from ..facts.view import WORKS_WAKES, View, is_python
-from .calls import calls_for_a_result, is_inside_call, wants_an_answer
+from .calls import calls_for_a_result, collects, is_inside_call, wants_an_answer
 from .rest import (
     asks_for_a_result,
     awaits_request,
@@ -137,6 +137,7 @@ def _found(view: View, process: Process) -> Iterator[Root]:
             if root.kind == "future" and awaits_request(view, process, task):
                 continue
             wants = root.kind == "signal" and is_inside_call(task) and not view.graph.is_awaited(agent)
+            wants = wants or (root.kind == "queue" and collects(task))
             if root.kind in _DEMANDS or wants or (len(root.way.agents) > 1 and root.kind in ("signal", "pool")):
                 yield root
 
@@ -200,11 +201,11 @@ def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
     alone = len(inside) == 1 or (len(inside) == 2 and inside[1].task is not None)
     if rank == 3 and alone and kind in ("sleep", "signal", "queue") and _is_free(view, way, process):
         company = company if way.start.pid == process.pid else has_company(view, process)
-        collects = thread is not None and any(in_table(frame, COLLECTS) for frame in thread.python)
+        collecting = thread is not None and any(in_table(frame, COLLECTS) for frame in thread.python)
         at_work = kind == "sleep" and any(not view.rests(one) for one in process.threads)
         short = way.edge is not None and way.edge.kind in ("barrier", "async-barrier")  # others have to come
         return (company or at_work or (kind == "signal" and _may_handle(view, process, way.edge))) and not (
-            collects
+            collecting
             or short
             or (thread is not None and asks_for_a_result(thread) and not _serves_beside(view, process, thread))
             or (kind != "sleep" and thread is not None and calls_for_a_result(thread))

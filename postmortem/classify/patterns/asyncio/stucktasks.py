@@ -10,7 +10,7 @@ from ....findings import Confidence
 from ....waitgraph import Agent, Edge
 from ...facts.knowledge import own_frame
 from ...facts.view import View
-from ...roots.calls import is_inside_call, wants_an_answer
+from ...roots.calls import collects, is_inside_call, wants_an_answer
 from ...roots.rest import loop_serves
 
 
@@ -87,6 +87,8 @@ def _wanted(view: View, process: Process, agent: Agent, edge: Edge, confidence: 
         on_its_own = edge.kind == "async-event" and not edge.wakers and not _is_dead(view, process, loop)
         return "possible" if on_its_own and _only_supervised(view, agent) else confidence
     task = view.graph.places.task(agent)
+    if task is not None and collects(task):
+        return confidence
     if loop.main_task != agent.task or task is None:
         return "possible"
     deeper = sum(own_frame((frame,)) is not None for frame in task.stack) > 1

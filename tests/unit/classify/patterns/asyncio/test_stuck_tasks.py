@@ -225,6 +225,16 @@ def test_a_server_whose_main_task_wants_an_answer(function: str, expected: Optio
     assert found(known).get("future-never-resolved") == expected
 
 
+@pytest.mark.parametrize(("function", "expected"), [("join", "likely"), ("get", None)])
+def test_a_request_that_waits_until_a_queue_is_empty(function: str, expected: Optional[str]) -> None:
+    """The task that emptied it has died, and the server goes on. One that waits for the next item may be there to push it."""
+    handles = task("r", f"asyncio.queues.{function}", "handle", wait=awaits("q", "queue"))
+    serves = task("main", "site-packages.uvicorn.server.main_loop", wait=TaskWait("sleep", endless=False))
+    filled = Resource("q", "async-queue", "asyncio.Queue q (2 items, 2 not done)", waiting_tasks=("r",), closed=True)
+    known = resting([serves, handles], [filled], TICKS, 1, watched=1)
+    assert found(known).get("future-never-resolved") == expected
+
+
 def test_a_future_that_others_wait_behind() -> None:
     """The result of a task that is stuck is wanted: that is no background task."""
     wait = TaskWait("future", "future-1", endless=True)
