@@ -61,6 +61,9 @@ _SERVES = ("_read_ready", "_write_ready", "_accept_connection")
 MIN_DRIVEN = 0.02
 #: Least share of a loop's calls that one function makes which alone keeps the loop from sleeping.
 MIN_ALONE = 0.7
+#: The function that is one turn of a loop, and the least share of the samples in turns that run no callback.
+_TURN = ("asyncio/base_events.py", "_run_once")
+MIN_TURNING = 0.8
 
 _POLL = Template("{count:n task} {count:v poll} at {frame}: sleep(0) yields to the loop, but does not wait")
 _SUSPENDED = Template("{count:n task} suspended in sleep(0), awaited at {frame}")
@@ -80,6 +83,12 @@ _MACHINERY = Template(
 _CALLED = Template("{part:.0%} of the calls that it was seen to make, or is set up to make, are of {function}")
 _QUEUES = Template("callbacks ready: {ready}; descriptors watched: {watched}")
 _NOT_DRIVEN = Template("hardly any sample serves a descriptor: nothing comes, and what is called readies itself again")
+_IN_VAIN = Template("the event loop of {thread} never sleeps: its selector, at {frame}, returns at once with nothing")
+_ONLY_TURNS = Template("in {share:.0%} of the samples of its thread, the loop turned without running any callback")
+_WAIT_REMEDY = Template(
+    "Upgrade the package that this selector comes from, or give the loop another one: a selector has to wait until a "
+    "descriptor is ready or its time limit is over."
+)
 _UNKNOWN = Template("unknown")
 _FAILS = Template("{share:.0%} of the samples report an exception that {function} raises again and again")
 _READY_REMEDY = Template(
@@ -93,7 +102,15 @@ def match(view: View) -> Iterator[Answer]:
     for process in view.pythons:
         found = [p for p in pollers(view, process) if not _crowded(process, p)]
         cancelled = list(undelivered(view, process, MIN_CPU, MIN_SPIN))
-        yield from [_polling(view, process, found)] if found else cancelled or _always_ready(view, process)
+        yield from (
+            [_polling(view, process, found)]
+            if found
+            else cancelled
+            or [
+                *_always_ready(view, process),
+                *_never_waits(view, process),
+            ]
+        )
         yield from turning(view, process, MIN_CPU)
 
 
@@ -166,6 +183,49 @@ def _always_ready(view: View, process: Process) -> Iterator[Answer]:
             remedy=_READY_REMEDY(),
             pid=process.pid,
         )
+
+
+def _never_waits(view: View, process: Process) -> Iterator[Match]:
+    """Yield matches for loops that only turn: they run no callback, but their selector returns at once."""
+    for loop in process.loops:
+        thread = view.thread(process, loop.tid) or _turning_thread(view, process)
+        share = view.wanted_share(thread) if thread is not None else None
+        if thread is None or loop.kind not in _OF_PYTHON or loop.ready or share is None or share < MIN_CPU:
+            continue
+        only = view.sampled_share(thread, _only_turns)
+        if only < MIN_TURNING:
+            continue
+        selects: Counter[PythonFrame] = Counter()
+        for count, stack in view.samples(thread):
+            at = next((i for i, f in enumerate(stack) if knowledge.in_table(f, (_TURN,))), 0)
+            selects.update({f: count for f in stack[max(0, at - 1) : at] if not knowledge.is_stdlib(f)})
+        if selects:
+            yield Match(
+                confidence="likely",
+                summary=_IN_VAIN(thread=named(thread), frame=selects.most_common(1)[0][0]),
+                evidence=(_ONLY_TURNS(share=only), _QUEUES(ready=_known(loop.ready), watched=_known(loop.readers))),
+                culprits=tuple(view.culprit(process, f, thread) for f, _count in selects.most_common(2)),
+                remedy=_WAIT_REMEDY(),
+                pid=process.pid,
+            )
+
+
+def _turning_thread(view: View, process: Process) -> Optional[Thread]:
+    """Return the only thread whose samples show a loop that turns, for a loop that runs in a greenlet; else None."""
+    turning = [t for t in process.threads if view.sampled_share(t, _turns) > 0]
+    return turning[0] if len(turning) == 1 else None
+
+
+def _turns(frames: Tuple[PythonFrame, ...]) -> bool:
+    return any(knowledge.in_table(frame, (_TURN,)) for frame in frames)
+
+
+def _only_turns(frames: Tuple[PythonFrame, ...]) -> bool:
+    """Return whether a sample shows a loop that turns outside of any callback, and without code of the program."""
+    at = next((i for i, frame in enumerate(frames) if knowledge.in_table(frame, (_TURN,))), None)
+    inside = frames[:at] if at is not None else ()
+    called = any(knowledge.in_table(f, (knowledge.LOOP_STEP,)) or not knowledge.is_library(f) for f in inside)
+    return at is not None and not called
 
 
 def _failing(view: View, thread: Thread) -> float:

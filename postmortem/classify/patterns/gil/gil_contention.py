@@ -119,7 +119,9 @@ def _asleep(threads: List[Thread]) -> float:
 def _never_sleep(threads: List[Thread]) -> bool:
     """Return whether the threads ran, or were runnable and waited for a CPU, for all of the window."""
     seen = [t.counters for t in threads if t.counters is not None]
-    return all(c.seconds - c.cpu_s - (c.run_delay_s or 0.0) < NEVER_ASLEEP * c.seconds for c in seen) and bool(seen)
+    return all(c.seconds - (c.cpu_s or 0.0) - (c.run_delay_s or 0.0) < NEVER_ASLEEP * c.seconds for c in seen) and bool(
+        seen
+    )
 
 
 def _culprits(view: View, process: Process, frames: List[Tuple[Thread, PythonFrame]]) -> Iterator[Culprit]:

@@ -17,7 +17,7 @@ engine that does not backtrack.
 from __future__ import annotations
 
 import itertools
-import os
+from pathlib import PurePath
 from typing import Iterator, Optional
 
 from ....evidence import Process, PythonFrame, Thread
@@ -105,7 +105,7 @@ def _matches(thread: Thread) -> bool:
 def _in_package(thread: Thread) -> bool:
     """Return whether a thread is in the engine of the package regex, which is an extension module of its own."""
     above = itertools.takewhile(lambda frame: not (frame.function or "").startswith(_INTERPRETER), thread.native)
-    return any(os.path.basename(frame.module or "").startswith(_PACKAGE) for frame in above)
+    return any(PurePath(frame.module or "").name.startswith(_PACKAGE) for frame in above)
 
 
 def _answer(view: View, process: Process, thread: Thread, share: Optional[float]) -> Answer:

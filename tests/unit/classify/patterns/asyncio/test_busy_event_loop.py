@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import pytest
 
@@ -115,3 +115,20 @@ def test_a_coroutine_that_computes_for_ever_while_a_timer_is_late() -> None:
 def test_a_coroutine_that_keeps_nobody_waiting_is_only_possible(known: Dict[str, Any]) -> None:
     """Or one of which it is not known that it was the same step."""
     assert found(computing_coroutine(**known)).get("python-busy-loop") in (None, "possible")
+
+
+@pytest.mark.parametrize(
+    ("inside", "cpu", "expected"),
+    [
+        ("site-packages.asyncio_gevent.selector.select", 0.95, "likely"),
+        ("site-packages.asyncio_gevent.selector.select", 0.3, None),
+        ("redraw", 0.95, None),
+    ],
+)
+def test_a_selector_that_never_waits(inside: str, cpu: float, expected: Optional[str]) -> None:
+    """The loop turns without a callback, in a greenlet, say, so that its thread is not known. A selector that runs code of the
+    program, such as a window's, does not turn in vain."""
+    turns = [*stack(inside, "asyncio.base_events._run_once", "asyncio.base_events.run_forever")]
+    hub = thread(1, stack("site-packages.gevent.hub.run"), counters=counters(cpu), samples=samples((90, turns)))
+    known = process([hub], loops=(Loop("loop-1", None, "asyncio", 0, 0, readers=1),))
+    assert found(evidence(known)).get("busy-event-loop") == expected
