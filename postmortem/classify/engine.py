@@ -179,7 +179,21 @@ def _with_own_lines(view: View, match: Match, culprits: Tuple[Culprit, ...]) -> 
         if v.file is not None and v.line is not None and sourcepaths.is_program(v.file):
             source = view.evidence.source(v.file, v.line)
             own.setdefault((v.file, v.line), Culprit(v.pid, v.tid, v.task, v.file, v.line, v.function or "", source))
-    return (*culprits, *list(own.values())[:_MOST_OWN])
+    several = list(own.values())[:_MOST_OWN] or _where_main_waits(view, match)
+    return (*culprits, *several)
+
+
+def _where_main_waits(view: View, match: Match) -> List[Culprit]:
+    """Return the program's line at which the main thread waits, of the match's process or of its nearest ancestor with one."""
+    process = view.by_pid.get(match.pid or 0)
+    if process is None:
+        return []
+    for one in (view.by_pid[pid] for pid in (process.pid, *view.ancestors(process)) if pid in view.by_pid):
+        main = view.main(one)
+        own = next((f for f in main.python if sourcepaths.is_program(f.file)), None) if main is not None else None
+        if main is not None and own is not None and main.wait is not None and main.wait.kind != "event-loop":
+            return [view.culprit(one, own, main)]
+    return []
 
 
 def _is_said(view: View, pattern: Pattern, match: Match) -> bool:

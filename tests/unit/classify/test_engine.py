@@ -62,6 +62,17 @@ def test_lines_of_libraries_are_followed_by_the_programs_own() -> None:
     assert (leading.pattern, [c.line for c in leading.culprits]) == ("orphaned-lock", [417, 72])
 
 
+def test_lines_of_libraries_are_followed_by_where_the_main_thread_waits() -> None:
+    """A library's own thread waits for a lock that is lost: what the program waits for meanwhile is the call to look at."""
+    taken = frame("connect", 417, file="/venv/lib/python3.12/site-packages/taskgraph/Task.py")
+    lock = Resource("l", "lock", "Lock client.lock", waiters=(2,), locked=True, owner_gone=True, taken_at=(taken,))
+    helper = thread(2, [taken], wait=Wait("lock", "futex", "l", endless=True))
+    event = Resource("e", "event", "Event done", waiters=(1,))
+    main = thread(1, [frame("build", 93)], wait=Wait("event", "futex", "e", endless=True), is_main=True)
+    leading = classify(evidence(process([main, helper], resources=(lock, event)))).findings[0]
+    assert (leading.pattern, [c.line for c in leading.culprits]) == ("orphaned-lock", [417, 93])
+
+
 def test_what_is_ruled_out_again_and_again_is_said_a_few_times() -> None:
     """Forty pools that can go on take four lines of a report, not forty."""
     name: PoolKind = "ThreadPoolExecutor"

@@ -102,15 +102,9 @@ def match(view: View) -> Iterator[Answer]:
     for process in view.pythons:
         found = [p for p in pollers(view, process) if not _crowded(process, p)]
         cancelled = list(undelivered(view, process, MIN_CPU, MIN_SPIN))
-        yield from (
-            [_polling(view, process, found)]
-            if found
-            else cancelled
-            or [
-                *_always_ready(view, process),
-                *_never_waits(view, process),
-            ]
-        )
+        yield from [_polling(view, process, found)] if found else cancelled or _always_ready(view, process)
+        if not found and not cancelled:
+            yield from _never_waits(view, process)
         yield from turning(view, process, MIN_CPU)
 
 
