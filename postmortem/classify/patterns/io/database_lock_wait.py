@@ -53,6 +53,9 @@ PATTERN = Pattern(
 _SHOWN = 6
 #: Functions of embedded databases that wait for the lock of writers (LMDB 0.9's mdb.c).
 _WRITERS = re.compile(r"mdb_txn_(begin|renew0?)$")
+#: Keys of condition variables in the lock table that all users of a database map: a connection waits there for a lock that
+#: another one has (Firebird 2.5-5.0: src/lock/lock.cpp, the file fb_lock_… and the table in it).
+_LOCK_TABLE = re.compile(r"shared-condition:.*/(?P<table>fb_lock_[^/+]*)\+")
 #: Functions of SQLite itself, wherever a library brings it along, that sleep until another connection gives up its lock
 #: (sqlite3.c, 3.x: sqliteDefaultBusyCallback).
 _BUSY = frozenset(("sqliteDefaultBusyCallback", "sqlite3OsSleep", "unixSleep"))
@@ -77,6 +80,12 @@ _HELD_BY = Template(", held by {holder}{at}")
 _NATIVE_REMEDY = Template(
     "Keep write transactions short, and wait for nothing else inside of one: collect what is to be written first, or commit and "
     "begin again. One environment has one writer at a time, in all threads and processes together."
+)
+_IN_TABLE = Template("{thread} waits{at} for a lock that another connection to the database has")
+_GRANTS = Template("it sleeps in {table}, the database engine's table of locks, until one is granted")
+_TABLE_REMEDY = Template(
+    "Commit or roll back on every way out of the code that began the other transaction, before that waits for anything else, and "
+    "let a transaction wait for locks only for a limited time (with Firebird a lock timeout in its TPB, or NO WAIT)."
 )
 _MOVES = Template("it gets an answer again and again: the lock is in demand, and nobody keeps it for long")
 _IDLE = Template("session {pid} of {user} is idle in a transaction{client}")
@@ -105,6 +114,9 @@ def match(view: View) -> Iterator[Answer]:
             wanted = _writers_lock(view, process, thread)
             if wanted is not None and not _is_its_own(view, process, wanted[0]):
                 yield _native(view, process, thread, *wanted)
+            table = _lock_table(view, process, thread)
+            if table is not None:
+                yield _in_table(view, process, thread, table)
             if _retries(thread):
                 lasts = _lasts(view, thread)
                 yield (
@@ -262,6 +274,28 @@ def _writers_lock(view: View, process: Process, thread: Thread) -> Optional[Tupl
         return None
     frame = next((f for f in thread.native if f.function is not None and _WRITERS.match(f.function)), None)
     return (resource, frame) if frame is not None else None
+
+
+def _lock_table(view: View, process: Process, thread: Thread) -> Optional[str]:
+    """Return the name of the lock table of an embedded database in which a thread waits for a lock; None if in none."""
+    resource = view.graph.places.resource(process.pid, thread.wait.resource) if thread.wait is not None else None
+    found = _LOCK_TABLE.match(resource.key or "") if resource is not None and thread.python else None
+    return found["table"] if found is not None else None
+
+
+def _in_table(view: View, process: Process, thread: Thread, table: str) -> Match:
+    """Return the match of a thread that waits for a lock which another connection to an embedded database has."""
+    frame = own_frame(thread.python)
+    moves = view.moves(thread)
+    return Match(
+        confidence="possible" if moves or not view.window else "likely",
+        summary=_IN_TABLE(thread=clauses.named(thread), at=clauses.at(frame)),
+        evidence=(_GRANTS(table=table), *([_MOVES()] if moves else [])),
+        culprits=(view.culprit(process, frame, thread),) if frame is not None else (),
+        victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
+        remedy=_TABLE_REMEDY(),
+        pid=process.pid,
+    )
 
 
 def _is_its_own(view: View, process: Process, lock: Resource) -> bool:
