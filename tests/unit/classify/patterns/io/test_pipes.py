@@ -104,6 +104,21 @@ def test_a_full_pipe_is_no_proof_when_others_may_hold_its_end() -> None:
     assert found(evidence(waiting_parent(asleep), writer()))["pipe-deadlock"] == "likely"
 
 
+@pytest.mark.parametrize(("woken", "expected"), [(0, "likely"), (1, "possible")])
+def test_another_thread_that_went_on_and_did_not_read(woken: int, expected: str) -> None:
+    """A heartbeat of the parent ticks through the window, in which the writer did not wake once: it reads something else. A
+    writer that woke may have been read from."""
+    ticks = thread(
+        2,
+        stack("tick"),
+        wait=Wait("sleep", "clock_nanosleep", timeout_s=0.5, endless=False),
+        counters=counters(switches=2),
+    )
+    blocked = writer()
+    awake = changed(blocked, threads=(changed(blocked.threads[0], counters=counters(switches=woken)),))
+    assert found(evidence(waiting_parent(ticks), awake))["pipe-deadlock"] == expected
+
+
 def test_a_parent_that_reads_comes_back() -> None:
     """A thread that reads the pipe, one that passes on what it has read, a parent that waits for nobody: no deadlock."""
     end = pipe(FULL, PARENT, ((PARENT, 5, "r"), (CHILD, 1, "w")))
