@@ -83,7 +83,7 @@ class Glossary:
 def seconds(value: float) -> str:
     """Return a duration for the reader: ``40 ms``, ``1.5 s``, ``58 s``, ``12 min``, ``23 h``, ``4 days``."""
     if value < 0.0995:
-        return f"{value * 1000:.3g} ms"
+        return f"{(value or 0.0) * 1000:.3g} ms"  # a limit that has just passed is no -0.0
     if value < 10:
         return f"{value:.1f}".rstrip("0").rstrip(".") + " s"
     if value < 600:

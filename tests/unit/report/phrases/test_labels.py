@@ -68,6 +68,7 @@ def test_waits(wait: ev.Wait, said: str) -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
+        (-0.0, "0 ms"),
         (0.0, "0 ms"),
         (0.0246, "24.6 ms"),
         (0.1, "0.1 s"),
