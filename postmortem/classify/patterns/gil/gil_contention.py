@@ -44,7 +44,7 @@ LOW, HIGH = 0.7, 1.5
 #: threads showed them asleep, 0 to 6 % of independent ones.
 ASLEEP = 0.2
 #: Share of the window: threads that slept no longer waited for no GIL, whoever was found waiting at one moment.
-NEVER_ASLEEP = 0.05
+NEVER_ASLEEP = 0.08
 #: Least share of the timer's rate; a slower rate means that one thread keeps the GIL.
 SLOW = 0.1
 
