@@ -64,7 +64,7 @@ def match(view: View) -> Iterator[Answer]:
         for resource in imports:
             owner = view.thread(process, resource.owner_tid)
             waiters = [t for tid in resource.waiters for t in [view.thread(process, tid)] if t is not None]
-            if owner is not None and _depends(view, process, owner, waiters):
+            if owner is not None and (_depends(view, process, owner, waiters) or _named(view, process, owner, waiters)):
                 found = True
                 yield _match(view, process, resource, owner, waiters)
         if imports and not found:
@@ -79,6 +79,23 @@ def _depends(view: View, process: Process, owner: Thread, waiters: List[Thread])
         return False
     behind = view.graph.behind(frozenset(Agent(process.pid, t.tid) for t in waiters))
     return agent in behind or edge.everyone
+
+
+def _named(view: View, process: Process, owner: Thread, waiters: List[Thread]) -> bool:
+    """Return whether all whose code is known to signal the importing thread wait for the import, or have their loop wait for it.
+
+    Others may, such as a handler that the program has set, but nothing says that they do.
+    """
+    edge = next(iter(view.edges(process, owner)), None)
+    resource = view.graph.places.resource(process.pid, edge.resource) if edge is not None else None
+    if edge is None or resource is None or edge.endless is not True or view.moves(owner):
+        return False
+    behind = {Agent(process.pid, thread.tid) for thread in waiters}
+    naming = [Agent(process.pid, w.tid, w.task) for w in resource.wakers if w.grade == "names" and (w.tid or w.task)]
+    turns = {
+        agent: {a for e in view.graph.edges.get(agent, ()) for a in e.wakers if e.kind == "turn"} for agent in naming
+    }
+    return bool(naming) and all(agent in behind or turns[agent] & behind for agent in naming)
 
 
 def _match(view: View, process: Process, resource: Resource, owner: Thread, waiters: List[Thread]) -> Match:

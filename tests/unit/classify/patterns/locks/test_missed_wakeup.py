@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Optional, Sequence
+
+import pytest
 
 from postmortem.evidence import Loop, Resource, SignalHandler, Thread, Wait, Waker, replace
 
@@ -147,6 +149,20 @@ def test_who_waits_while_others_want_its_import_missed_nothing() -> None:
     importing = thread(2, (frame("load", 9),), wait=locked("m"))
     known = whole([waits(1, "e", 18, "threading.wait"), importing], resources=(event, module))
     assert found(known) == {"import-deadlock": "proven"}
+
+
+@pytest.mark.parametrize(("tid", "expected"), [(2, "likely"), (3, None)])
+def test_a_handler_leaves_who_is_known_to_signal_in_the_way(tid: int, expected: Optional[str]) -> None:
+    """The thread whose code names the event wants the module: what a handler might set is no excuse. One that is free is."""
+    names = Waker("reach", "memory", tid=tid, grade="names"), Waker("reach", "memory", name="global SERVER")
+    event = Resource("e", "event", "Event SERVER.listening (not set)", waiters=(1,), wakers=names)
+    module = Resource("m", "import-lock", "import of module hooks", 1, "recorded", waiters=(2,))
+    importing = thread(2, (frame("load", 9),), wait=locked("m"))
+    beats = thread(3, (frame("beat", 5),), wait=Wait("sleep", "clock_nanosleep", timeout_s=0.5, endless=False))
+    stop = SignalHandler(15, frame("stop", 7), quiet=False)
+    several = [waits(1, "e", 18, "threading.wait"), importing, beats]
+    known = whole(several, resources=(event, module), signal_handlers=(stop,))
+    assert found(known).get("import-deadlock") == expected
 
 
 def test_a_callback_that_a_blocked_loop_would_run_may_be_the_signal() -> None:
