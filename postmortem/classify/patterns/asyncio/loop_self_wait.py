@@ -27,7 +27,7 @@ from ....findings import Slot, Template
 from ....findings.found import Said
 from ....waitgraph import Agent, Cycle
 from ...facts import clauses
-from ...facts.knowledge import is_library, is_stdlib, own_frame
+from ...facts.knowledge import BRIDGES, in_table, is_library, is_stdlib, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, Pattern
 
@@ -72,6 +72,8 @@ _CALLBACKS = Template("its ready queue has {ready:n callback}: {frames: and }, o
 _LONG_S = 5.0
 #: Most callbacks named.
 _NAMED = 3
+_JOINS = Template("{thread} joins {joined} inside a callback of its event loop, without a time limit")
+_BRIDGE = Template("{joined} waits for a coroutine that it has handed to a loop")
 _WORK = Template("its event loop has {ready:n ready callback} and {tasks:n waiting task}")
 
 
@@ -157,6 +159,23 @@ def _judge(view: View, process: Process, loop: Loop, thread: Thread, resource: O
             tasks = sum(t.loop == loop.id and t.state == "pending" for t in process.tasks)
             facts = (*view.graph.reasons(agent), _WORK(ready=loop.ready or 0, tasks=tasks))
             yield _match(view, process, thread, awaited.description, facts, False)
+    else:
+        joined = _joined_bridge(view, process, thread)
+        if endless and joined is not None and _has_work(process, loop):
+            who = clauses.named(thread)
+            facts = (
+                _JOINS(thread=who, joined=clauses.named(joined)),
+                _BRIDGE(joined=clauses.named(joined)),
+                _STANDS_STILL(thread=who),
+            )
+            yield _match(view, process, thread, clauses.named(joined), facts, False)
+
+
+def _joined_bridge(view: View, process: Process, thread: Thread) -> Optional[Thread]:
+    """Return the thread that a loop's thread joins if that waits for a coroutine which it has handed to a loop."""
+    edges = (edge for edge in view.edges(process, thread) if edge.kind == "thread")
+    joined = (view.thread(process, agent.tid) for edge in edges for agent in edge.wakers)
+    return next((t for t in joined if t is not None and any(in_table(f, BRIDGES) for f in t.python)), None)
 
 
 def _queued(loop: Loop, thread: Thread) -> bool:

@@ -497,6 +497,28 @@ def test_a_call_from_a_thread_that_is_made_on_the_loops_own(queued: str, verdict
     assert verdict is None or lines(known) == [7]
 
 
+@pytest.mark.parametrize(("function", "expected"), [("run_until_future", "likely"), ("other", None)])
+def test_a_loop_that_joins_a_thread_which_waits_for_a_coroutine(function: str, expected: Optional[str]) -> None:
+    """asgiref's: the loop's callback joins a worker that has handed a coroutine to it. A signal handler is no excuse."""
+    bridge = frame(function, 59, file="/venv/lib/python3.12/site-packages/asgiref/current_thread_executor.py")
+    step = stack("asyncio.events._run", "asyncio.base_events._run_once")
+    joins = thread(
+        1,
+        (*stack("threading.join"), frame("leave", 40), *step),
+        wait=Wait("lock", "futex", "t", endless=True),
+        joins=2,
+    )
+    works = thread(
+        2, (*stack("queue.get"), bridge, frame("get", 30)), wait=Wait("condition", "futex", "q", endless=True)
+    )
+    joined = Resource("t", "thread", "thread pool-0", waiters=(1,), owner_tid=2, owner_basis="recorded")
+    box = Resource("q", "queue", "Queue _work_queue (empty)", waiters=(2,))
+    loop = Loop("loop-1", 1, ready=2, scheduled=0, watched=0)
+    stop = SignalHandler(15, frame("stop", 7), quiet=False)
+    known = evidence(process([joins, works], loops=(loop,), resources=(joined, box), signal_handlers=(stop,)))
+    assert found(known).get("loop-self-wait") == expected
+
+
 def test_a_server_in_another_thread_excuses_no_main_task() -> None:
     """The loop itself watches no listening socket; its main task waits inside a library's call for what nothing sets."""
     client = frame("flush", 50, file="/venv/lib/python3.12/site-packages/nats/client.py")
