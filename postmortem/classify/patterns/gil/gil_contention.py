@@ -43,8 +43,8 @@ LOW, HIGH = 0.7, 1.5
 #: runnable. On a loaded machine both happen: with a load of 7 on two cores, 30 to 80 % of the observations of contending
 #: threads showed them asleep, 0 to 6 % of independent ones.
 ASLEEP = 0.2
-#: Share of the window: threads that slept no longer waited for no GIL, whoever was found waiting at one moment.
-NEVER_ASLEEP = 0.08
+#: Share of the window: threads that slept no longer on average waited for no GIL, whoever was found waiting at one moment.
+NEVER_ASLEEP = 0.095
 #: Least share of the timer's rate; a slower rate means that one thread keeps the GIL.
 SLOW = 0.1
 
@@ -119,9 +119,8 @@ def _asleep(threads: List[Thread]) -> float:
 def _never_sleep(threads: List[Thread]) -> bool:
     """Return whether the threads ran, or were runnable and waited for a CPU, for all of the window."""
     seen = [t.counters for t in threads if t.counters is not None]
-    return all(c.seconds - (c.cpu_s or 0.0) - (c.run_delay_s or 0.0) < NEVER_ASLEEP * c.seconds for c in seen) and bool(
-        seen
-    )
+    slept = sum(c.seconds - (c.cpu_s or 0.0) - (c.run_delay_s or 0.0) for c in seen)
+    return bool(seen) and slept < NEVER_ASLEEP * sum(c.seconds for c in seen)
 
 
 def _culprits(view: View, process: Process, frames: List[Tuple[Thread, PythonFrame]]) -> Iterator[Culprit]:
