@@ -197,7 +197,7 @@ TABLE = (
         "",
         "--stall",
         "DURATION",
-        "Also capture when nothing was written and less than 0.5 % of a core used for this long.",
+        "Also capture when nothing was written, or fetched from storage, and less than 0.5 % of a core used for this long.",
         some_time,
     ),
     Option(

@@ -1,12 +1,13 @@
 """Reasons to capture a started command: a deadline, a stall, a signal.
 
-A *stall* (``--stall``) is judged from two counters of the whole tree that only work increases: bytes passed to write(2)
-and its like (``wchar`` of /proc/PID/io), and CPU time, of which a little is allowed for processes that wake up to check
-a clock. The counters of a child that was waited for are added to its parent's (``cutime`` and ``cstime`` of
-/proc/PID/stat, and ``wchar`` itself: kernel/exit.c, wait_task_zombie), and at the top of the tree to ours. So the sum
-over the tree and us does not change when a process begins, or ends and is waited for. What a process had counted that
-nobody waits for is lost: then the lower sum becomes the new reference, and bytes written by a new process count as
-progress by themselves.
+A *stall* (``--stall``) is judged from counters of the whole tree that only work increases: bytes moved, which are those
+passed to write(2) and its like (``wchar`` of /proc/PID/io) and those fetched from storage, for pages of programs, too
+(``read_bytes``: a program whose code is still being loaded gets somewhere), and CPU time, of which a little is allowed for
+processes that wake up to check a clock. The counters of a child that was waited for are added to its parent's (``cutime``
+and ``cstime`` of /proc/PID/stat, and those of /proc/PID/io themselves: kernel/exit.c, wait_task_zombie), and at the top of
+the tree to ours. So the sum over the tree and us does not change when a process begins, or ends and is waited for. What a
+process had counted that nobody waits for is lost: then the lower sum becomes the new reference, and bytes moved by a new
+process count as progress by themselves.
 """
 
 # Paths below /proc are plain strings, since thousands of them are made:
@@ -27,6 +28,8 @@ from .command import Command
 _IDLE_SHARE = 0.005
 #: CPU seconds that count as idle in any case: they are whole clock ticks, rounded again when added to a parent's.
 _IDLE_LEAST_S = 0.03
+#: Counters of /proc/PID/io (proc_pid_io(5)).
+_COUNTED = (b"wchar:", b"read_bytes:")
 #: Number of looks in the time without progress, and the maximum of seconds between two.
 _LOOKS = 10
 _LONGEST_STEP_S = 10.0
@@ -73,20 +76,20 @@ class Triggers:
 
     @property
     def unreadable(self) -> List[int]:
-        """The processes whose written bytes could not be counted."""
+        """The processes whose moved bytes could not be counted."""
         return sorted(self._stall.unreadable) if self._stall is not None else []
 
 
 class Progress(NamedTuple):
     """The tree's counters, including ended processes.
 
-    - ``written``: bytes
-    - ``fresh``: bytes written by processes that the last look did not find
+    - ``moved``: bytes
+    - ``fresh``: bytes moved by processes that the last look did not find
     - ``whole``: whether no process began or ended meanwhile
     """
 
     cpu_s: float
-    written: int
+    moved: int
     fresh: int
     whole: bool
 
@@ -119,31 +122,31 @@ class Stall:
             # a gap in our own execution (a stop, a suspended machine) does not count against the command
             self._idle_s += min(since, 2 * self.step_s)
             if found.whole:
-                cpu_s, written = min(found.cpu_s, self._mark.cpu_s), min(found.written, self._mark.written)
-                self._mark = found._replace(cpu_s=cpu_s, written=written)
+                cpu_s, moved = min(found.cpu_s, self._mark.cpu_s), min(found.moved, self._mark.moved)
+                self._mark = found._replace(cpu_s=cpu_s, moved=moved)
         return self._idle_s >= self.seconds
 
     def _advanced(self, found: Progress) -> bool:
         spent = found.cpu_s - self._mark.cpu_s
-        return found.fresh > 0 or found.written > self._mark.written or spent > self._allowed_s
+        return found.fresh > 0 or found.moved > self._mark.moved or spent > self._allowed_s
 
     def _read(self) -> Progress:
         """Read the counters, parents before children: a child waited for in between is missed, never counted twice."""
         began = time.monotonic()
         before = self._tree()
-        ticks, written, fresh = _of_our_children(), _written(os.getpid()) or 0, 0
+        ticks, moved, fresh = _of_our_children(), _moved(os.getpid()) or 0, 0
         for pid in before:
             try:
                 ticks += _ticks(parsers.read(f"/proc/{pid}/stat"))
             except (OSError, ValueError, IndexError):
                 continue
-            bytes_written = _written(pid)
-            if bytes_written is None and os.path.isdir(f"/proc/{pid}"):
+            bytes_moved = _moved(pid)
+            if bytes_moved is None and os.path.isdir(f"/proc/{pid}"):
                 self.unreadable.add(pid)
-            written += bytes_written or 0
-            fresh += (bytes_written or 0) if pid not in self._known else 0
+            moved += bytes_moved or 0
+            fresh += (bytes_moved or 0) if pid not in self._known else 0
         self._known = set(before)
-        found = Progress(ticks / _TICKS, written, fresh, self._tree() == before)
+        found = Progress(ticks / _TICKS, moved, fresh, self._tree() == before)
         cost = time.monotonic() - began
         self.step_s = max(min(self.seconds / _LOOKS, _LONGEST_STEP_S), cost / _MOST_LOAD)
         return found
@@ -174,12 +177,14 @@ def _of_our_children() -> int:
     return int(fields[13]) + int(fields[14])
 
 
-def _written(pid: int) -> Optional[int]:
-    """Return ``wchar``, including waited-for children; None when it cannot be read (another user's process)."""
+def _moved(pid: int) -> Optional[int]:
+    """Return the bytes written, and those fetched from storage, including waited-for children's.
+
+    None when they cannot be read (another user's process).
+    """
     try:
-        for line in parsers.read(f"/proc/{pid}/io").splitlines():
-            if line.startswith(b"wchar:"):
-                return int(line[6:])
+        lines = parsers.read(f"/proc/{pid}/io").splitlines()
+        found = [int(line.partition(b":")[2]) for line in lines if line.startswith(_COUNTED)]
     except (OSError, ValueError):
-        pass
-    return None
+        return None
+    return sum(found) if found else None

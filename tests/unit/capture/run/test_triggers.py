@@ -26,6 +26,7 @@ class FakeTree:
         self.ticks: Dict[int, int] = {self.us: 0}
         self.of_children: Dict[int, int] = {self.us: 0}
         self.wchar: Dict[int, int] = {self.us: 0}
+        self.fetched: Dict[int, int] = {self.us: 0}
         self.hidden: Set[int] = set()
         self.ends_when_read: Optional[Tuple[int, Callable[[], None]]] = None
 
@@ -34,13 +35,14 @@ class FakeTree:
 
     def add(self, pid: int, parent: Optional[int] = None) -> None:
         self.parents[pid] = parent or self.us
-        self.ticks[pid] = self.of_children[pid] = self.wchar[pid] = 0
+        self.ticks[pid] = self.of_children[pid] = self.wchar[pid] = self.fetched[pid] = 0
 
     def reap(self, pid: int) -> None:
         """It is waited for: its counters become its parent's."""
         parent = self.parents[pid]
         self.of_children[parent] += self.ticks[pid] + self.of_children[pid]
         self.wchar[parent] += self.wchar[pid]
+        self.fetched[parent] += self.fetched[pid]
         self.vanish(pid)
 
     def vanish(self, pid: int) -> None:
@@ -63,7 +65,7 @@ class FakeTree:
         if kind == "io":
             if pid in self.hidden:
                 raise PermissionError(path)
-            return f"rchar: 7\nwchar: {self.wchar[pid]}\nsyscr: 1\n".encode()
+            return f"rchar: 7\nwchar: {self.wchar[pid]}\nsyscr: 1\nread_bytes: {self.fetched[pid]}\n".encode()
         return f"{pid} (a b) S 1 1 1 0 -1 0 0 0 0 0 {self.ticks[pid]} 0 {self.of_children[pid]} 0 20 0".encode()
 
     def is_there(self, pid: int) -> bool:
@@ -97,12 +99,12 @@ def test_nothing_happens_for_so_long(tree: Any) -> None:
     assert _looks(triggers.Stall(tree, 10.0), tree, 11) == [False] * 9 + [True, True]
 
 
-@pytest.mark.parametrize("counter", ["wchar", "of_children", "ticks"])
+@pytest.mark.parametrize("counter", ["wchar", "fetched", "of_children", "ticks"])
 def test_progress_of_any_process_begins_the_time_anew(tree: Any, counter: str) -> None:
     """A byte written, or CPU beyond what looking at a clock takes."""
     stall = triggers.Stall(tree, 10.0)
     assert not any(_looks(stall, tree, 8))
-    getattr(tree, counter)[11] += 1 if counter == "wchar" else SECOND // 2
+    getattr(tree, counter)[11] += 1 if counter in ("wchar", "fetched") else SECOND // 2
     assert _looks(stall, tree, 11) == [False] * 10 + [True]
 
 
