@@ -128,8 +128,8 @@ def classify(evidence: Evidence) -> Outcome:
 def _is_told(view: View, verdict: Verdict, matches: List[Tuple[Pattern, Match]]) -> bool:
     """Return whether a pattern has explained the wait at a root already.
 
-    A match names its thread or task, one of a cycle, or one that is to signal it; or it is of the same pattern and process,
-    and names none. A *possible* match does not explain a cycle that is *likely*.
+    A match names its thread or task, one of a cycle, or one that is to signal it; or it is of the same pattern, and names one
+    that waits behind, or none in the same process. A *possible* match does not explain a cycle that is *likely*.
     """
     root = verdict.root
     if root.kind == "cycle" and verdict.match.confidence == "likely":
@@ -140,7 +140,13 @@ def _is_told(view: View, verdict: Verdict, matches: List[Tuple[Pattern, Match]])
     ends = {(victim.pid, victim.tid, victim.task) for victim in map(view.victim_of, agents)}
     cited = {(c.pid, None if c.task else c.tid, c.task) for _pattern, match in matches for c in match.culprits}
     cited |= {(v.pid, v.tid, v.task) for _pattern, match in matches for v in match.victims}
-    return bool(ends & cited) or _signaller_is_told(view, root, matches)
+    if ends & cited or _signaller_is_told(view, root, matches):
+        return True
+    behind = {(v.pid, v.tid, v.task) for v in map(view.victim_of, view.graph.behind(frozenset((root.agent,))))}
+    alike = {
+        (c.pid, None if c.task else c.tid, c.task) for p, m in matches if p.id == verdict.pattern for c in m.culprits
+    }
+    return bool(behind & alike)
 
 
 def _unless_passing(view: View, pattern: Pattern, match: Match) -> Match:

@@ -26,6 +26,9 @@ MOST_REASONS, FEW_REASONS = 50_000, 50
 #: A deadline this many times later than the capture's own, and at least so many seconds away, ends a wait only in theory.
 FAR, FAR_S = 10, 600.0
 
+#: System calls that block until a pipe has data or an end; one that signals write to is waited for with others of its kind.
+_READS = ("read", "readv", "recvfrom", "recvmsg")
+
 #: How certain it is that nothing can wake an agent.
 Stuck = Literal["proven", "likely"]
 
@@ -130,7 +133,22 @@ class WaitGraph:
             return True
         if edge.kind != "gil" and self._rate(edge.waiter) >= (WAKES if edge.everyone or edge.signals else GOES_ON):
             return True  # the switch timer wakes a waiter for the GIL 200 times a second, whoever has it
-        return edge.everyone and handles(self.places.process(edge.waiter)) is True
+        if edge.everyone:
+            return handles(self.places.process(edge.waiter)) is True
+        return self.heeds_signals(edge)
+
+    def heeds_signals(self, edge: Edge) -> bool:
+        """Return whether an agent polls a pipe that only its own process has, and to which signals may write.
+
+        The program has set handlers, and ``signal.set_wakeup_fd``, or a handler, makes its signals readable there.
+        """
+        thread = self.places.thread(edge.waiter)
+        polls = thread is not None and thread.wait is not None and thread.wait.syscall not in _READS
+        if edge.kind != "pipe" or edge.verb != "reads" or not polls:
+            return False
+        pipe = self.places.resource(edge.waiter.pid, edge.resource)
+        alone = pipe is not None and {end.pid for end in pipe.ends} == {edge.waiter.pid}
+        return alone and handles(self.places.process(edge.waiter)) is True
 
     def _is_sure(self, edge: Edge) -> bool:
         """Return whether the edge was read rather than inferred, and nothing unknown, such as a signal handler, may end it."""

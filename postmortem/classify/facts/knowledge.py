@@ -73,6 +73,8 @@ LOOPS = (LOOP_STEP, *WINDOW_LOOPS, ("twisted/internet/base.py", "mainLoop"), ("p
 #: Functions of interactive shells that run what a person has typed: (path suffix, function).
 SHELLS = (("IPython/core/interactiveshell.py", "run_code"), ("/code.py", "runcode"))
 
+#: The function of a worker that runs a job (Lib/concurrent/futures/thread.py).
+RUNS_ITEM = ("concurrent/futures/thread.py", "run")
 #: The feeder thread, which writes queued objects to the pipe of a queue (Lib/multiprocessing/queues.py).
 FEEDS = tuple(itertools.product(multiprocessing("queues"), ("_feed",)))
 

@@ -155,6 +155,8 @@ class View:
         frames = thread.python
         if any(knowledge.in_table(f, knowledge.IDLE) for f in frames[:4]):
             depth = _idle_depth(frames)
+            if any(knowledge.in_table(f, (knowledge.RUNS_ITEM,)) for f in frames[:depth]):
+                return False  # a job that is a function in C has no frame of its own
             pool = frames[depth].file.rpartition("/")[0]
             above = [f for f in frames[:depth] if f.file.rpartition("/")[0] != pool]
             return knowledge.own_frame(above) is None

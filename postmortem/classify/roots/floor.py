@@ -112,7 +112,7 @@ def pattern_of(view: View, root: Root) -> Optional[str]:
         missed = "future-never-resolved" if root.agent.task is not None else "missed-wakeup"
         return "fork-lost-thread" if lost else missed
     if root.kind in ("socket", "sleep") and thread is not None and asks_for_lock(thread):
-        return "orphaned-lock"
+        return "database-lock-wait"
     return _of_outside(root, thread) if root.kind in ("unknown", "pipe", "sleep") else _PATTERNS.get(root.kind)
 
 

@@ -190,7 +190,13 @@ def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
     if thread is not None and way.end.task is None and serves(view, process, thread):
         return not any(edge.kind in _RESULTS for edge in way.edges)  # one that wants a result does not rest
     kind = kind_of(view, way)
-    if kind in ("loop", "terminal") or is_parked(view, way.end, way.edge) or _is_native_server(process, way):
+    signalled = way.edge is not None and view.graph.heeds_signals(way.edge)
+    if (
+        signalled
+        or kind in ("loop", "terminal")
+        or is_parked(view, way.end, way.edge)
+        or _is_native_server(process, way)
+    ):
         return True
     if kind == "socket" and way.edge is not None:
         socket = view.graph.places.resource(way.edge.waiter.pid, way.edge.resource)

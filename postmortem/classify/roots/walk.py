@@ -103,7 +103,7 @@ def _owing(view: View, edge: Edge) -> Optional[Agent]:
 
     Of several, one that cannot move comes first, and threads and tasks before whole processes.
     """
-    if edge.gone:
+    if edge.gone or view.graph.heeds_signals(edge):
         return None
     if edge.kind == "event-loop":
         return _main_task(view, edge.waiter)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Tuple
+
 import pytest
 
-from postmortem.evidence import Counters, End, Resource, SignalHandler, TaskWait, Thread, Waker
+from postmortem.evidence import Counters, End, Resource, SignalHandler, TaskWait, Thread, Wait, Waker, replace
 from postmortem.waitgraph import Agent
 
 from ...support.inwords import reasons
@@ -18,6 +20,24 @@ def T(tid: int, pid: int = PID) -> Agent:
 
 def t(ident: str) -> Agent:
     return Agent(PID, task=ident)
+
+
+@pytest.mark.parametrize(
+    ("syscall", "handlers", "moves"),
+    [("pselect6", (SignalHandler(17),), True), ("pselect6", (), False), ("read", (SignalHandler(17),), False)],
+)
+def test_signals_write_to_a_pipe_of_the_process_alone(
+    syscall: str, handlers: Tuple[SignalHandler, ...], moves: bool
+) -> None:
+    """A manager polls it, and another thread waits for the event that a handler sets: no circle. Without a handler nothing
+    writes there, and a blocking read is of something else."""
+    own = Resource("pipe-1", "pipe", "pipe", ends=(End(PID, 3, "r"), End(PID, 4, "w")), closed=True)
+    own = replace(own, waiters=(PID,), wakers=(Waker("end", "kernel", PID, PID + 1),))
+    main = Thread(PID, is_main=True, wait=Wait("pipe", syscall, "pipe-1", endless=True, fd=3))
+    signalled = Resource("event-1", "event", "Event", waiters=(PID + 1,))
+    made = graph(process([main, waiting(PID + 1, "event-1", "event")], [own, signalled], signal_handlers=handlers))
+    assert made.heeds_signals(made.edges[T(PID)][0]) == moves
+    assert made.stuck(T(PID)) is None or not moves
 
 
 @pytest.mark.parametrize("number", [2, 3, 10])

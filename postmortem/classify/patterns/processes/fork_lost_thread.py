@@ -260,7 +260,7 @@ def _native(view: View, process: Process, thread: Thread, library: str) -> Optio
         or (resource is not None and resource.owner_tid is not None)
     ):
         return None
-    if any(_stands_in(other, library) for other in process.threads if other is not thread):
+    if any(_stands_in(other, library) and not _calls(view, other) for other in process.threads if other is not thread):
         return None
     parent = view.by_pid.get(process.ppid or 0)
     helpers = [t for t in parent.threads if not t.python and _stands_in(t, library)] if parent is not None else []
@@ -283,6 +283,11 @@ def _native(view: View, process: Process, thread: Thread, library: str) -> Optio
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
         pid=process.pid,
     )
+
+
+def _calls(view: View, thread: Thread) -> bool:
+    """Return whether a thread has called the library and waits in it as well: it is no help to another caller."""
+    return bool(thread.python) and thread.wait is not None and not view.moves(thread) and not view.computes(thread)
 
 
 def _stands_in(thread: Thread, library: str) -> bool:

@@ -98,7 +98,7 @@ def test_a_librarys_retries_for_a_lock_are_no_mere_sleep() -> None:
     inside = frame("acquire", 215, "/venv/lib/python3.12/site-packages/redis/lock.py")
     sleeps = thread(1, (inside, frame("book", 45)), wait=Wait("sleep", "clock_nanosleep", timeout_s=0.1, endless=False))
     view, root = first(whole([sleeps]))
-    assert (root.kind, pattern_of(view, root)) == ("sleep", "orphaned-lock")
+    assert (root.kind, pattern_of(view, root)) == ("sleep", "database-lock-wait")
 
 
 @pytest.mark.parametrize(

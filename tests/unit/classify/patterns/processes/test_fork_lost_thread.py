@@ -111,6 +111,17 @@ def test_a_child_with_a_thread_of_its_own_in_the_library() -> None:
     assert told(team(own)) is None
 
 
+def test_another_caller_that_waits_in_the_library_is_no_help() -> None:
+    """Two jobs of a child have called it, and both wait for threads that were not forked. So does a worker whose job is the C
+    function itself, and has no frame of its own."""
+    inside = (native("syscall", LIBC), native("gomp_team_end", GOMP))
+    file = "/usr/lib/python3.12/concurrent/futures/thread.py"
+    runs = (frame("run", 58, file=file), frame("_worker", 83, file=file))
+    caller = thread(9, (*inside, *runs), wait=Wait("futex", "futex", endless=True))
+    found = told(team(caller))
+    assert found is not None and found.confidence == "likely"
+
+
 @pytest.mark.parametrize(("lasts", "cpu", "confidence"), [(1.0, 0.01, "likely"), (0.2, 0.01, None), (1.0, 0.95, None)])
 def test_a_library_that_wakes_and_waits_again(lasts: float, cpu: float, confidence: Optional[str]) -> None:
     """gRPC waits a fifth of a second at a time: one call for the whole window that does nothing is as good as endless."""
