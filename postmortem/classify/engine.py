@@ -142,11 +142,10 @@ def _is_told(view: View, verdict: Verdict, matches: List[Tuple[Pattern, Match]])
     cited |= {(v.pid, v.tid, v.task) for _pattern, match in matches for v in match.victims}
     if ends & cited or _signaller_is_told(view, root, matches):
         return True
-    behind = {(v.pid, v.tid, v.task) for v in map(view.victim_of, view.graph.behind(frozenset((root.agent,))))}
-    alike = {
-        (c.pid, None if c.task else c.tid, c.task) for p, m in matches if p.id == verdict.pattern for c in m.culprits
-    }
-    return bool(behind & alike)
+    same = [match for pattern, match in matches if pattern.id == verdict.pattern]
+    alike = {(c.pid, None if c.task else c.tid, c.task) for match in same for c in match.culprits}
+    behind = view.graph.behind(frozenset((root.agent,))) if alike else ()
+    return any((v.pid, v.tid, v.task) in alike for v in map(view.victim_of, behind))
 
 
 def _unless_passing(view: View, pattern: Pattern, match: Match) -> Match:
