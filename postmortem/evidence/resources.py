@@ -74,6 +74,7 @@ class Resource(msgspec.Struct, frozen=True):
         PythonFrame, ...
     ] = ()  # where the program acquires a held lock without a known holder, or a spent semaphore
     named: Optional[bool] = None  # False: no examined variable refers to it, so no code can reach it by name
+    file: Optional[str] = None  # for a native object that processes share: path of the mapped file that it lies in
     module: Optional[str] = None  # for an import lock: the module that is imported
     # True: a condition, semaphore or barrier of native code, of which only the wait is known, not what it is for; a
     # shared-semaphore of native code, of which only its name and value are

@@ -26,7 +26,7 @@ from ...evidence.vocabulary import ResourceKind, WaitKind
 from ...libc import FutexCall, NativeWait, Threads, Wanted, awaited, describe, program_frame
 from ...libc.nativewait import NativeKind
 from ...libc.waits import ABOVE, waiting_for
-from ...memory import ElfCore, Fault
+from ...memory import ElfCore, Fault, MappedFile
 from ...memory.symbols import function_at
 from ..ownership.ownership import Ownership
 from ..process.threadtable import ThreadTable
@@ -240,7 +240,10 @@ class NativeLocks:
 
     def _resource(self, known: _Known) -> Resource:
         found = known.found
-        key = self._key(found) if found.shared else None
+        mapped = self._mapped(found) if found.shared else None
+        key = None
+        if mapped is not None:  # equal in all processes that map the file
+            key = f"shared-{found.kind}:{mapped.path}+{mapped.offset + found.address - mapped.start:#x}"
         if found.kind == "semaphore" and key is not None and _NAMED.search(key):
             return self._named(known, key)
         known_owner = self._owners.get(known.ident)
@@ -257,6 +260,7 @@ class NativeLocks:
             because=_because(found, owner, basis),
             native=True if found.kind in _PURPOSELESS and owner is None else None,
             key=key,
+            file=mapped.path if mapped is not None else None,
         )
 
     def _named(self, known: _Known, key: str) -> Resource:
@@ -275,12 +279,10 @@ class NativeLocks:
             native=True,
         )
 
-    def _key(self, found: NativeWait) -> Optional[str]:
-        """Return a key that is equal in all processes that map the file; None if the mapping has no telling name."""
+    def _mapped(self, found: NativeWait) -> Optional[MappedFile]:
+        """Return the mapping in which an object lies; None if that has no telling name."""
         mapped = self._core.mapped_file(found.address)
-        if mapped is None or mapped.path.startswith(_NAMELESS):
-            return None
-        return f"shared-{found.kind}:{mapped.path}+{mapped.offset + found.address - mapped.start:#x}"
+        return None if mapped is None or mapped.path.startswith(_NAMELESS) else mapped
 
 
 def _is_reentered(module: Optional[str], frames: Sequence[NativeFrame]) -> bool:

@@ -133,7 +133,7 @@ def _wait(wait: ev.Wait) -> Json:
 def _resource(resource: ev.Resource) -> Json:
     found: Json = _plain(resource)
     found["because"], found["steps"] = facts_in_words(resource.because), facts_in_words(resource.steps)
-    del found["module"]  # the description names it
+    del found["module"], found["file"]  # the description names them
     return found
 
 

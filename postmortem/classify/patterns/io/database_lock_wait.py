@@ -18,6 +18,7 @@ the middle of a transaction, and set lock_timeout, statement_timeout and idle_in
 from __future__ import annotations
 
 import re
+from pathlib import PurePath
 from typing import Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 from ....evidence import NativeFrame, Process, PythonFrame, Resource, Thread
@@ -53,9 +54,9 @@ PATTERN = Pattern(
 _SHOWN = 6
 #: Functions of embedded databases that wait for the lock of writers (LMDB 0.9's mdb.c).
 _WRITERS = re.compile(r"mdb_txn_(begin|renew0?)$")
-#: Keys of condition variables in the lock table that all users of a database map: a connection waits there for a lock that
-#: another one has (Firebird 2.5-5.0: src/lock/lock.cpp, the file fb_lock_… and the table in it).
-_LOCK_TABLE = re.compile(r"shared-condition:.*/(?P<table>fb_lock_[^/+]*)\+")
+#: How the names of files begin that are the table of locks of a database: all its connections map it, and wait there for
+#: locks that others have (Firebird 2.5-5.0: src/lock/lock.cpp).
+_LOCK_TABLE = "fb_lock_"
 #: Functions of SQLite itself, wherever a library brings it along, that sleep until another connection gives up its lock
 #: (sqlite3.c, 3.x: sqliteDefaultBusyCallback).
 _BUSY = frozenset(("sqliteDefaultBusyCallback", "sqlite3OsSleep", "unixSleep"))
@@ -279,8 +280,10 @@ def _writers_lock(view: View, process: Process, thread: Thread) -> Optional[Tupl
 def _lock_table(view: View, process: Process, thread: Thread) -> Optional[str]:
     """Return the name of the lock table of an embedded database in which a thread waits for a lock; None if in none."""
     resource = view.graph.places.resource(process.pid, thread.wait.resource) if thread.wait is not None else None
-    found = _LOCK_TABLE.match(resource.key or "") if resource is not None and thread.python else None
-    return found["table"] if found is not None else None
+    if resource is None or resource.kind != "condition" or not thread.python:
+        return None
+    name = PurePath(resource.file or "").name
+    return name if name.startswith(_LOCK_TABLE) else None
 
 
 def _in_table(view: View, process: Process, thread: Thread, table: str) -> Match:

@@ -137,10 +137,9 @@ def test_a_writer_of_an_embedded_database_waits_for_another(held: bool) -> None:
 
 @pytest.mark.parametrize(("switches", "expected"), [(1, "likely"), (40, "possible")])
 def test_a_wait_in_the_lock_table_of_an_embedded_engine(switches: int, expected: str) -> None:
-    """Firebird's, which all connections map: whoever waits for that thread waits for the lock. One that is granted locks again
-    and again is only in demand."""
-    key = "shared-condition:/tmp/firebird/fb_lock_00fe0000b0cb9c00+0x13680"
-    table = Resource("c", "condition", "a condition variable of fb_lock_00fe", waiters=(2,), native=True, key=key)
+    """Firebird's table is mapped by all connections. A lock that is granted again and again is only in demand."""
+    file = "/tmp/firebird/fb_lock_00fe0000b0cb9c00"
+    table = Resource("c", "condition", "a condition variable of fb_lock_00fe", waiters=(2,), native=True, file=file)
     waits = Wait("condition", "futex", "c", endless=False, remaining_s=3.0)
     asks = thread(2, [frame("count", 63)], wait=waits, counters=counters(switches=switches))
     joins = Resource("t", "thread", "thread counter", waiters=(1,), owner_tid=2, owner_basis="recorded")
