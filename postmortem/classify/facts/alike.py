@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Dict, Hashable, Iterable, Iterator, List, NamedTuple
+from typing import Dict, Hashable, Iterable, Iterator, List, NamedTuple, Tuple
 
-from ...findings import Slot, Template
+from ...findings import Confidence, Slot, Template
 from ..pattern import Match
 
 #: How a number of other agents is in the same state.
@@ -14,11 +14,16 @@ TASKS_WAIT = Template("{count:n other task} {count:v wait} in the same way")
 PROCESSES_ARE = Template("{count:n other process|other processes} {count:v is|are} in the same state")
 
 _NAMED = 8
-_ORDER = ("possible", "likely", "proven")
+_ORDER: Tuple[Confidence, ...] = ("possible", "likely", "proven")
 
 _SUMMARY = Template("{summary}; {likewise}")
 _WHICH = Template("{likewise}: {names}{more}")
 _MORE = Template(" and {count} more")
+
+
+def least(several: Iterable[Confidence]) -> Confidence:
+    """Return the lowest of several confidences."""
+    return min(several, key=_ORDER.index)
 
 
 class Alike(NamedTuple):

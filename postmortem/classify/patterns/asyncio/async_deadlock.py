@@ -22,6 +22,7 @@ from ....findings import Culprit, Template, Text
 from ....findings.found import Said
 from ....waitgraph import Agent, Cycle, Edge
 from ...facts import clauses
+from ...facts.alike import least
 from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, Pattern
@@ -159,12 +160,11 @@ def _linked(edge: Edge, owner: Agent, frame: Optional[PythonFrame], held: Option
 
 def _each_other(view: View, process: Process, waiting: List[StuckTask]) -> Match:
     """Return the match of tasks that wait for different objects, none of which any other code can signal."""
-    order = ("possible", "likely", "proven")
     agents = [t.agent for t in waiting]
     behind = view.graph.behind(frozenset(agents))
     first = waiting[0]
     return Match(
-        confidence=min((t.confidence for t in waiting), key=order.index),
+        confidence=least(t.confidence for t in waiting),
         summary=_EACH_OTHER(
             count=len(waiting),
             first=first.agent,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Set, Tuple
+from typing import List, Optional, Set
 
 from ....evidence import Process
 from ....findings import Confidence, Template
 from ....waitgraph import Agent
 from ...facts import clauses
+from ...facts.alike import least
 from ...facts.view import View
 from ...pattern import Match
 from .stucktasks import StuckTask, stuck_tasks
@@ -45,13 +46,14 @@ def _called_by(view: View, waiter: StuckTask) -> Optional[Agent]:
 
 
 def _confidence(view: View, circle: List[StuckTask]) -> Confidence:
-    """Return *likely* at least if nothing else names the futures: nobody waits in a circle on purpose, as a server does."""
+    """Return the lowest confidence of the tasks; *likely* at least if no other code names the futures.
+
+    A task that is in such a cycle was not parked on purpose.
+    """
     resources = [view.graph.places.resource(t.agent.pid, t.edge.resource) for t in circle]
-    order: Tuple[Confidence, ...] = ("possible", "likely", "proven")
-    least = min((t.confidence for t in circle), key=order.index)
-    if least == "possible" and all(r is not None and True in (r.closed, r.unnamed) for r in resources):
-        return "likely"
-    return least
+    lowest = least(t.confidence for t in circle)
+    accounted = all(r is not None and True in (r.closed, r.unnamed) for r in resources)
+    return "likely" if lowest == "possible" and accounted else lowest
 
 
 def circle_of(view: View, process: Process, circle: List[StuckTask]) -> Match:
