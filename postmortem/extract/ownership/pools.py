@@ -41,7 +41,7 @@ class QueuedJob(NamedTuple):
     """A job in the queue of a pool that has all its workers."""
 
     pool: str
-    workers: Tuple[int, ...]  # tids
+    runners: Tuple[Waker, ...]
     full: Fact
 
 
@@ -117,6 +117,11 @@ class Pools:
         self._read()
         return tuple(self._workers.get(pool.queue, ()))
 
+    def _runners(self, pool: ThreadPool) -> Tuple[Waker, ...]:
+        """Return a pool's workers as those that run its queued jobs."""
+        name = f"worker of {self.label(pool)}"
+        return tuple(Waker("runner", "memory", tid=tid, name=name) for tid in self.workers(pool))
+
     def _idle(self, tid: int) -> bool:
         return self._threads[tid].frames[0].function == "_worker"
 
@@ -178,7 +183,7 @@ class Pools:
         for pool in self._read():
             full = self._full(pool)
             if full is not None:
-                job = QueuedJob(self.label(pool), self.workers(pool), full)
+                job = QueuedJob(self.label(pool), self._runners(pool), full)
                 found.update({item.address: job for item in pool.items or ()})
         return found
 
@@ -197,7 +202,7 @@ class Pools:
 
         Only a worker of its pool can take it; a pool with all its workers starts no more.
         """
-        label, workers, full = self.label(pool), self.workers(pool), self._full(pool)
+        label, full = self.label(pool), self._full(pool)
         because: Tuple[Fact, ...] = (
             fact("work-item-queued", place=place + 1, length=len(pool.items or ()), pool=label),
         )
@@ -205,7 +210,7 @@ class Pools:
         return FutureFacts(
             f"Future of {item.function or 'a job'}, queued in {label}",
             state,
-            tuple(Waker("runner", "memory", tid=tid, name=f"worker of {label}") for tid in workers),
+            self._runners(pool),
             True if full is not None else None,
             because,
         )

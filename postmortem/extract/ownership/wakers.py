@@ -249,16 +249,20 @@ class Reaches:
             coroutines=self._landmarks.coroutines,
             of_threads=self._landmarks.of_threads,
             blind=blind or frozenset(),
-            queued={at: [known[tid] for tid in job.workers if tid in known] for at, job in self._queued.items()},
+            queued={
+                at: [known[tid] for tid in (r.tid for r in job.runners) if tid in known]
+                for at, job in self._queued.items()
+            },
         )
         return Walk(self._python, referrers, around, self._names, [*dict.fromkeys(begun), subject])
 
     def _completed(self, resource: Resource, reach: Reach, others: bool) -> Resource:
         actors = sorted(reach.actors, key=lambda actor: (self._who(actor), _where(actor.way)))
         jobs = [self._queued[address] for address in reach.queued]
+        by_pool = {job.pool: job for job in jobs}
         wakers = (
             *resource.wakers,
-            *self._workers(jobs),
+            *(runner for job in by_pool.values() for runner in job.runners),
             *self._graded(resource, reach, [(each, self._waker(each)) for each in actors], others),
         )
         resource = changed(resource, left_behind=reach.left_behind or None)
@@ -268,12 +272,6 @@ class Reaches:
         because = (*resource.because, *self._of_queued(resource, jobs), *self._conclusion(resource, reach, actors))
         steps = tuple(map(_referred_to, sorted(reach.steps)[:_MOST_STEPS]))
         return changed(resource, wakers=wakers, closed=True, because=because, steps=steps)
-
-    def _workers(self, jobs: Sequence[QueuedJob]) -> Iterator[Waker]:
-        """Yield the workers of the pools in whose queues jobs are that lead to a resource."""
-        for job in {job.pool: job for job in jobs}.values():
-            for tid in job.workers:
-                yield Waker("runner", "memory", tid=tid, name=f"worker of {job.pool}")
 
     def _of_queued(self, resource: Resource, jobs: Sequence[QueuedJob]) -> Iterator[Fact]:
         """Yield the facts about the queued jobs that lead to a resource, pool by pool."""
