@@ -6,7 +6,7 @@ import importlib
 import inspect
 import pkgutil
 from dataclasses import dataclass, replace
-from typing import Dict, List, Tuple
+from typing import Dict, Iterable, List, Optional, Set, Tuple
 
 from .. import sourcepaths
 from ..evidence import Evidence
@@ -138,14 +138,18 @@ def _is_told(view: View, verdict: Verdict, matches: List[Tuple[Pattern, Match]])
         return True
     agents = [root.agent, *(edge.waiter for edge in root.way.cycle)]
     ends = {(victim.pid, victim.tid, victim.task) for victim in map(view.victim_of, agents)}
-    cited = {(c.pid, None if c.task else c.tid, c.task) for _pattern, match in matches for c in match.culprits}
+    cited = _cited(match for _pattern, match in matches)
     cited |= {(v.pid, v.tid, v.task) for _pattern, match in matches for v in match.victims}
     if ends & cited or _signaller_is_told(view, root, matches):
         return True
-    same = [match for pattern, match in matches if pattern.id == verdict.pattern]
-    alike = {(c.pid, None if c.task else c.tid, c.task) for match in same for c in match.culprits}
+    alike = _cited(match for pattern, match in matches if pattern.id == verdict.pattern)
     behind = view.graph.behind(frozenset((root.agent,))) if alike else ()
     return any((v.pid, v.tid, v.task) in alike for v in map(view.victim_of, behind))
+
+
+def _cited(matches: Iterable[Match]) -> Set[Tuple[int, Optional[int], Optional[str]]]:
+    """Return the threads and tasks that matches blame: (pid, tid, task); a task without the thread that runs it."""
+    return {(c.pid, None if c.task else c.tid, c.task) for match in matches for c in match.culprits}
 
 
 def _unless_passing(view: View, pattern: Pattern, match: Match) -> Match:

@@ -36,8 +36,9 @@ AWAITS_NETWORK = (
     ("aiohttp/streams.py", ("read", "_wait")),
 )
 
-#: Frames of a thread that runs an event loop.
-LOOP_RUN = (("asyncio/base_events.py", "run_forever"), ("asyncio/base_events.py", "_run_once"))
+#: The frame of one turn of an event loop, and the frames of a thread that runs one.
+LOOP_ONCE = ("asyncio/base_events.py", "_run_once")
+LOOP_RUN = (("asyncio/base_events.py", "run_forever"), LOOP_ONCE)
 #: The frame that runs one callback or task step; the frame that it calls is the program's.
 LOOP_STEP = ("asyncio/events.py", "_run")
 

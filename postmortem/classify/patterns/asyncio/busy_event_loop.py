@@ -61,8 +61,7 @@ _SERVES = ("_read_ready", "_write_ready", "_accept_connection")
 MIN_DRIVEN = 0.02
 #: Least share of a loop's calls that one function makes which alone keeps the loop from sleeping.
 MIN_ALONE = 0.7
-#: The function that is one turn of a loop, and the least share of the samples in turns that run no callback.
-_TURN = ("asyncio/base_events.py", "_run_once")
+#: Least share of the samples in turns of the loop that run no callback.
 MIN_TURNING = 0.8
 
 _POLL = Template("{count:n task} {count:v poll} at {frame}: sleep(0) yields to the loop, but does not wait")
@@ -191,7 +190,7 @@ def _never_waits(view: View, process: Process) -> Iterator[Match]:
             continue
         selects: Counter[PythonFrame] = Counter()
         for count, stack in view.samples(thread):
-            at = next((i for i, f in enumerate(stack) if knowledge.in_table(f, (_TURN,))), 0)
+            at = next((i for i, f in enumerate(stack) if knowledge.in_table(f, (knowledge.LOOP_ONCE,))), 0)
             selects.update({f: count for f in stack[max(0, at - 1) : at] if not knowledge.is_stdlib(f)})
         if selects:
             yield Match(
@@ -211,12 +210,12 @@ def _turning_thread(view: View, process: Process) -> Optional[Thread]:
 
 
 def _turns(frames: Tuple[PythonFrame, ...]) -> bool:
-    return any(knowledge.in_table(frame, (_TURN,)) for frame in frames)
+    return any(knowledge.in_table(frame, (knowledge.LOOP_ONCE,)) for frame in frames)
 
 
 def _only_turns(frames: Tuple[PythonFrame, ...]) -> bool:
     """Return whether a sample shows a loop that turns outside of any callback, and without code of the program."""
-    at = next((i for i, frame in enumerate(frames) if knowledge.in_table(frame, (_TURN,))), None)
+    at = next((i for i, frame in enumerate(frames) if knowledge.in_table(frame, (knowledge.LOOP_ONCE,))), None)
     inside = frames[:at] if at is not None else ()
     called = any(knowledge.in_table(f, (knowledge.LOOP_STEP,)) or not knowledge.is_library(f) for f in inside)
     return at is not None and not called
