@@ -26,7 +26,7 @@ MOST_REASONS, FEW_REASONS = 50_000, 50
 #: A deadline this many times later than the capture's own, and at least so many seconds away, ends a wait only in theory.
 FAR, FAR_S = 10, 600.0
 
-#: System calls that block until a pipe has data or an end; one that signals write to is waited for with others of its kind.
+#: System calls that block in the read itself. A pipe that signals write to is polled, and read only when it has data.
 _READS = ("read", "readv", "recvfrom", "recvmsg")
 
 #: How certain it is that nothing can wake an agent.

@@ -56,7 +56,7 @@ main()
 
 
 def runners(process: Process) -> Dict[str, Set[str]]:
-    """By the worker that waits: the workers that can run the job which ends its wait, but do not yet."""
+    """Map each waiting worker to the workers that could run the job which ends its wait."""
     names = {thread.tid: thread.name or "?" for thread in process.threads}
     return {
         name: {names.get(waker.tid or 0, "?") for waker in resource.wakers if waker.role == "runner"}
@@ -69,7 +69,7 @@ def runners(process: Process) -> Dict[str, Set[str]]:
 def test_a_queued_job_leads_to_the_event_that_a_worker_awaits(
     python: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a pool that has all its workers; of one that may start another, that one has run the job."""
+    """Read the workers of a full pool as the only runners of its queued job; a pool that may grow has run the job already."""
     monkeypatch.setattr(wakers, "SECONDS", 60.0)  # what is found is under test, not how fast this machine is today
     monkeypatch.setattr(grading, "SECONDS", 60.0)
     with Program(python, PROGRAM, tmp_path, cwd=tmp_path) as program:

@@ -220,7 +220,7 @@ def _match(view: View, writer: Waiter, back: Waiter) -> Match:
         facts.append(_LOOP_IGNORES())
     elif stuck != "proven" and len(back.process.threads) > 1:
         facts.append(_NO_OTHER_READS(count=len(back.process.threads) - 1, program=clauses.process(back.process)))
-    # whoever goes on may read it later, unless it went on through the window, and the writer did not wake once
+    # another thread that moves may read the pipe later; one that moved while the writer slept all through the window does not
     asleep = bool(view.window) and view.switches(writer.thread) == 0
     others = [t for t in back.process.threads if t is not back.thread and t.python and view.moves(t) and not asleep]
     own, both = back is writer, back.task is None and writes(back) and back is not writer

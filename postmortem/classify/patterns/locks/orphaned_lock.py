@@ -143,7 +143,7 @@ def _match(view: View, process: Process, resource: Resource, waiters: List[Threa
     if not culprits and wants is not None:
         culprits = [view.culprit(process, wants, waiters[0])]
     opener = next(iter(resource.released_at), None)
-    # whoever runs may open a gate, unless it is known that no code that can still run names it
+    # a running thread may open a gate, unless all code that can still run was read and none names it
     unnamed = all(view.graph.stuck(Agent(process.pid, t.tid)) is not None for t in waiters)
     open_ended = (
         opener is not None

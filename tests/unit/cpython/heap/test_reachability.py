@@ -180,7 +180,7 @@ def test_what_a_thread_was_started_with_is_its_own() -> None:
 
 
 def test_a_queued_job_is_met_by_the_workers_that_do_not_wait() -> None:
-    """Whoever else has the queue takes nothing out of it."""
+    """Only workers take jobs out of a pool's queue: other references to the queue are no actors."""
     known = {**own(), QUEUE: counted(on_stack(WAITER), held(OTHER, Slot("attribute", "fn")))}
     reach = climbed(known, queued={OTHER: (WAITER, STRANGER)})
     assert reach.complete and [actor.thread for actor in reach.actors] == [STRANGER]

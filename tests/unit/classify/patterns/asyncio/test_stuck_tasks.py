@@ -387,7 +387,7 @@ def test_results_that_wait_for_each_other() -> None:
 
 
 def test_results_that_wait_for_each_other_beside_a_signal_handler() -> None:
-    """Nobody waits in a circle on purpose, as a task may that serves until a handler stops it."""
+    """A task that serves until a handler stops it is parked on purpose; one in a cycle of results is not."""
     stop = SignalHandler(15, frame("stop", 7), quiet=False)
     known = shared(("b", "c"), ("c", "b"), unnamed=True, signal_handlers=(stop,))
     assert [(f.pattern, f.confidence) for f in classify(known).findings] == [("async-deadlock", "likely")]

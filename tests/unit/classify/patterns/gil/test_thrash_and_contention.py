@@ -185,7 +185,7 @@ def test_who_queues_for_the_gil_with_nothing_to_compute_tells_contention() -> No
 
 
 def test_who_never_sleeps_waits_for_no_gil() -> None:
-    """Threads that compress outside of the GIL, on a crowded machine: one of their queue's is found waiting for it in passing."""
+    """Two threads compress outside of the GIL on a crowded machine, and a third is found waiting for it at one moment."""
     made = crowded(0.38, 0.61, 1)
     reads = changed(
         thread(1, [frame("read", 12)], gil="waits", counters=counters(0.02, 1300, delay=0.07)), is_main=True

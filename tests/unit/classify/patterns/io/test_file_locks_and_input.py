@@ -202,7 +202,7 @@ def test_orders_from_a_parent_of_the_tree() -> None:
 
 
 def test_a_question_at_a_terminal_that_the_parent_only_logs() -> None:
-    """Beside a thread that only sleeps and counts: the parent's others read what the child prints. Another one may type."""
+    """The parent reads what the child prints, beside a thread that only sleeps and counts. Any other thread may answer."""
     terminal = Resource(
         "terminal-1",
         "terminal",

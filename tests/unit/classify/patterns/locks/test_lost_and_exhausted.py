@@ -491,7 +491,7 @@ def test_a_semaphore_of_permits_is_exhausted(known: Dict[str, Any], pattern: str
 
 @pytest.mark.parametrize(("unnamed", "expected"), [(True, "likely"), (None, "possible")])
 def test_a_gate_that_no_running_code_opens_is_lost(unnamed: Optional[bool], expected: str) -> None:
-    """Another function releases the lock, so that whoever runs might; if no code that can still run names it, nobody does."""
+    """Another function releases the lock, so that a running thread might; not if no code that can still run names it."""
     opened = lost(released_at=(frame("finish", 33),), unnamed=unnamed)
     assert found(whole([*WANTING[:2], runs(3)], opened))["orphaned-lock"] == expected
 
