@@ -67,6 +67,40 @@ def shut_simple():
     shut.get()
 
 
+class Opening:
+    """Waits while it is made."""
+
+    def __init__(self, *given, **named):
+        self.answers = queue.Queue()
+        started.append(1)
+        self.answers.get()
+
+
+def shut_made():
+    Opening(1)
+
+
+def shut_named():
+    Opening(1, name="answers")
+
+
+class Closing:
+    def __init__(self):
+        self.answers = queue.Queue()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error):
+        started.append(1)
+        self.answers.get()
+
+
+def shut_left():
+    with Closing():
+        pass
+
+
 OWN = threading.local()
 VARIABLE = contextvars.ContextVar("VARIABLE")
 
@@ -292,6 +326,9 @@ async def main():
         shut_event,
         shut_closure,
         shut_simple,
+        shut_made,
+        shut_named,
+        shut_left,
         open_global,
         open_generator,
         open_namespace,

@@ -38,7 +38,7 @@ def test_what_only_its_waiters_reach_is_closed_and_nothing_else(
         assert not any("free-threaded" in reason(gap) for gap in gaps)  # nobody waits for those who wait
         return
     shut = {name: (r.closed, r.wakers) for name, r in found.items() if name.startswith("shut_")}
-    assert shut == dict.fromkeys(shut, (True, ())) and len(shut) == 7
+    assert shut == dict.fromkeys(shut, (True, ())) and len(shut) == 10
     assert all(found[name].because for name in shut)
     others = (
         "open_other",

@@ -62,7 +62,7 @@ def loop_serves(process: Process, loop: Loop) -> bool:
 def is_parked(view: View, agent: Agent, edge: Optional[Edge]) -> bool:
     """Return whether a main task only keeps its loop running, for servers or other tasks, while the loop goes on.
 
-    It awaits a future that has no name, so that nothing was meant to set it, or anything while the loop serves.
+    It awaits a future that has no name and that no known code sets, or anything while the loop serves.
     """
     place, task = view.graph.places.by_pid.get(agent.pid), view.graph.places.task(agent)
     loop = place.loops.get(task.loop or "") if place is not None and task is not None else None
@@ -73,7 +73,7 @@ def is_parked(view: View, agent: Agent, edge: Optional[Edge]) -> bool:
     if loop_serves(place.process, loop):
         return not wants_an_answer(task)
     resource = place.resources.get(edge.resource or "")
-    return resource is not None and resource.named is False
+    return resource is not None and resource.named is False and all(waker.site is None for waker in resource.wakers)
 
 
 def awaits_request(view: View, process: Process, task: Task) -> bool:

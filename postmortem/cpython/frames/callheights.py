@@ -6,7 +6,7 @@ together with the instruction's number of arguments, gives a height that the sta
 Sources of opcodes (instructions may be specialised):
 - 3.8-3.10: Include/opcode.h.
 - 3.11, 3.12: Include/opcode.h and internal/pycore_opcode.h.
-- 3.13: internal/pycore_opcode_ids.h.
+- 3.13-3.15: internal/pycore_opcode_ids.h.
 - Stack effects: Python/ceval.c and bytecodes.c.
 """
 
@@ -54,6 +54,16 @@ _CALLS: Dict[Tuple[int, int], _Calls] = {
     (3, 13): _Calls(frozenset({53, *range(162, 182)}), frozenset({57}), 54, 2),
 }  # fmt: skip
 
+#: Call instructions whose operands include a tuple of keyword names.
+_KEYWORDS: Dict[Tuple[int, int], FrozenSet[int]] = {
+    (3, 8): frozenset({141}), (3, 9): frozenset({141}), (3, 10): frozenset({141}),
+    (3, 13): frozenset({57}), (3, 14): frozenset({55, 151, 152, 153}), (3, 15): frozenset({53, 154, 155, 156}),
+}  # fmt: skip
+_WITH_CLEANUP_START = 81
+#: In 3.11 and 3.12 an instruction before the call has the names: KW_NAMES. 3.11 has PRECALL and its cache in between, unless
+#: the call is one of these, which follow it.
+_KW_NAMES, _AFTER_PRECALL = 172, frozenset({22, 23, 24, 171})
+
 
 def least_height(frames: Frames, frame: Frame, inner: Optional[Frame]) -> Optional[int]:
     """Return the number of slots, locals included, that a frame has in use at least; None if unknown.
@@ -74,18 +84,43 @@ def least_height(frames: Frames, frame: Frame, inner: Optional[Frame]) -> Option
     return None
 
 
-def calls_in_one_slot(frames: Frames, frame: Frame) -> bool:
-    """Return whether a frame is in a call whose callable takes one slot: a bound method, if it is one, is an object."""
+def may_call_method(frames: Frames, frame: Frame) -> bool:
+    """Return whether a frame is in a call that may have been given a bound method, an object, and not its two parts.
+
+    Up to 3.10 in calls whose callable takes one slot; from 3.11 to 3.13 at the end of a `with`, which calls ``__exit__``.
+    """
     calls, instruction = _CALLS.get(frames.objects.layout.version), _instruction(frames, frame)
-    return calls is not None and bool(instruction) and instruction[0] in calls.one_slot
+    return calls is not None and bool(instruction) and instruction[0] in (calls.one_slot or calls.plain)
 
 
-def _instruction(frames: Frames, frame: Frame) -> bytes:
-    """Return the current opcode and operand, two bytes; empty if unknown."""
+def leaves_with(frames: Frames, frame: Frame) -> bool:
+    """Return whether a frame is in WITH_CLEANUP_START of 3.8, which takes ``__exit__`` off the value stack to call it."""
+    return frames.objects.layout.version == (3, 8) and _instruction(frames, frame)[:1] == bytes((_WITH_CLEANUP_START,))
+
+
+def passes_keywords(frames: Frames, frame: Frame) -> bool:
+    """Return whether a frame is in a call that passes arguments by keyword, as far as its instruction tells."""
+    version, instruction = frames.objects.layout.version, _instruction(frames, frame)
+    if len(instruction) < 2:
+        return False
+    if version in ((3, 11), (3, 12)):
+        back = 6 if version == (3, 11) and instruction[0] in _AFTER_PRECALL else 2
+        if _instruction(frames, frame, back)[:1] == bytes((_KW_NAMES,)):
+            return True
+    calls = _CALLS.get(version)
+    unpacks = calls is not None and instruction[0] == calls.unpacking and bool(instruction[1] & 1)
+    return unpacks or instruction[0] in _KEYWORDS.get(version, ())
+
+
+def _instruction(frames: Frames, frame: Frame, back: int = 0) -> bytes:
+    """Return opcode and operand, two bytes, of the current instruction or ``back`` bytes before it; empty if unknown."""
+    at = frame.lasti - back
+    if at < 0:
+        return b""
     if frames.objects.layout.heap_frames:
-        return frame.code.bytecode()[frame.lasti : frame.lasti + 2] if frame.lasti >= 0 else b""
+        return frame.code.bytecode()[at : at + 2]
     try:
-        return frames.objects.memory.read(frame.code.start + frame.lasti, 2)
+        return frames.objects.memory.read(frame.code.start + at, 2)
     except Fault:
         return b""
 

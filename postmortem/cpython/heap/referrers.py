@@ -14,10 +14,11 @@ from __future__ import annotations
 import contextlib
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
 from ...memory import Fault
-from ..frames.callheights import calls_in_one_slot, least_height
+from ..frames.callheights import least_height, leaves_with, may_call_method, passes_keywords
 from ..frames.frame import Frame
 from ..objects.builtins import NotThat
 from ..objects.wordsearch import WordSearch
@@ -158,14 +159,17 @@ class Referrers:
         for address, references in found.items():
             if references.count is not None and references.counted < references.count:
                 self._add_registered(address, references)
-            if references.count == references.counted + 1 and self._python.layout.heap_frames:
+            if references.count == references.counted + 1:
                 references.found += self._called_method(address)
+            if references.count is not None and references.counted < references.count:
+                references.found += self._under_construction(address, references.count - references.counted)
         return found
 
     def _called_method(self, address: int) -> List[Reference]:
-        """Return the reference to a bound method that a frame is calling, at most one; presumed.
+        """Return the reference to a bound method that a frame is calling, at most one.
 
-        Up to 3.10 its ``self`` is in its place on the value stack meanwhile (Objects/classobject.c, method_vectorcall).
+        Its ``self`` is in its place on the value stack meanwhile (Objects/classobject.c, method_vectorcall; 3.8-3.13).
+        Presumed, unless it is the only method that binds this function to this object.
         """
         frames, objects = self._python.frames, self._python.objects
         if objects.type_name(address) != "method":
@@ -175,14 +179,52 @@ class Referrers:
             code = objects.field(function, self._python.layout.func_code)
             for span in self._spans:
                 frame, inner = span.frame, span.inner
-                if inner is None or inner.code.address != code or not calls_in_one_slot(frames, frame):
+                if inner is None or inner.code.address != code:
+                    continue
+                leaves = leaves_with(frames, frame)
+                if not leaves and not may_call_method(frames, frame):
                     continue
                 start = frame.address + self._python.layout.fr_localsplus + 8 * frame.code.nlocalsplus
                 values = self._python.memory.words(start, (span.end - start) // 8)
-                if instance in values and function not in values:
-                    place = start + 8 * values.index(instance)
-                    return [Reference(place, True, STACK, None, span.thread, frame, span.task, presumed=True)]
+                if leaves or (instance in values and function not in values):
+                    place = start + 8 * (values.index(instance) if instance in values else 0)
+                    alone = self._binds_alone(address, function, instance)
+                    return [Reference(place, True, STACK, None, span.thread, frame, span.task, presumed=not alone)]
         return []
+
+    def _binds_alone(self, method: int, function: int, instance: int) -> bool:
+        """Return whether no other method than this one binds a function to an object; False if that is unknown."""
+        known = self._known.get(instance)
+        holders = {one.holder.address for one in known.found if one.holder is not None} if known is not None else set()
+        bound = {at for at in holders if self._python.objects.type_name(at) == "method"}
+        with contextlib.suppress(Fault):
+            return {at for at in bound if self._python.memory.u64(at + _METHOD_FUNCTION) == function} == {method}
+        return False
+
+    def _under_construction(self, address: int, missing: int) -> List[Reference]:
+        """Return the references that C code has to an object while its ``__init__`` runs; none unless all missing are among them.
+
+        The call of the class has one; where arguments are passed by keyword, the copy of the arguments has another
+        (type_call in Objects/typeobject.c, _PyStack_UnpackDict in Objects/call.c; 3.8-3.15).
+        """
+        made = self._made.get(address)
+        if made is None or missing > (2 if passes_keywords(self._python.frames, made.frame) else 1):
+            return []
+        return [Reference(made.start, True, STACK, None, made.thread, made.frame, made.task)] * missing
+
+    @cached_property
+    def _made(self) -> Dict[int, _Span]:
+        """Objects whose ``__init__`` runs → the frame that called their class."""
+        frames, objects = self._python.frames, self._python.objects
+        found: Dict[int, _Span] = {}
+        for span in self._spans:
+            if span.inner is None or span.inner.code.name != "__init__":
+                continue
+            made = next((value for _name, value in frames.locals(span.inner)), None)
+            with contextlib.suppress(Fault, NotThat):
+                if made is not None and objects.type_of(made).address in frames.value_stack(span.frame):
+                    found.setdefault(made, span)
+        return found
 
     def _add_registered(self, address: int, references: References) -> None:
         """Add the references that C code keeps outside of objects. Raises NotThat past the deadline.

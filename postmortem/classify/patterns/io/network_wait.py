@@ -28,7 +28,7 @@ from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from ...roots.rest import asks_for_lock
 from ...roots.walk import follow
-from ..asyncio.wakers import peers_only
+from ..asyncio.wakers import peers_only, set_by_protocols
 from .pipes import awaits_orders
 from .silentpeers import caught
 
@@ -152,9 +152,10 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
         thread = loops.get(task.loop or "")
         if task.state != "pending" or thread is None or not (awaits_network(task.stack) or task.id in alone):
             continue
-        wait = thread.wait
-        if wait is None or wait.kind != "event-loop" or view.moves(thread):
-            continue
+        wait, asks = thread.wait, set_by_protocols(resources, task)
+        if wait is None or wait.kind != "event-loop" or (task.moved if asks else view.moves(thread)):
+            continue  # what else its loop does sets no future of a protocol
+        endless = task.wait.endless is True if asks and task.wait is not None else wait.endless is True
         frame = own_frame(task.stack)
         resource = resources.get(task.resource or alone.get(task.id, ""))
         if resource is not None and resource.kind != "socket":
@@ -172,7 +173,7 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
         sure = (
             known
             and not (peer_moves or answers_later(view, process, resource))
-            and wait.endless is True
+            and endless
             and view.matters(process, thread)
         )
         match = Match(

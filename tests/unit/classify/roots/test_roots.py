@@ -290,7 +290,7 @@ def test_the_timers_of_a_loop_are_no_progress() -> None:
     assert root(known(True)).state == "progressing"
 
 
-def parked(named: Optional[bool] = None, **known: Any) -> Process:
+def parked(named: Optional[bool] = None, wakers: Tuple[Waker, ...] = (), **known: Any) -> Process:
     """A loop whose main task awaits a future, beside another task that a timer wakes."""
     awaits = TaskWait("future", "f", endless=True)
     tasks = (
@@ -306,7 +306,7 @@ def parked(named: Optional[bool] = None, **known: Any) -> Process:
             ready=False,
         ),
     )
-    future = Resource("f", "async-future", "Future f", closed=True, named=named)
+    future = Resource("f", "async-future", "Future f", closed=True, named=named, wakers=wakers)
     ticks = thread(1, RESTING, wait=Wait("event-loop", "epoll_wait", endless=False))
     sockets = known.pop("sockets", ())
     known["loops"] = (
@@ -321,6 +321,14 @@ def test_a_main_task_that_keeps_its_loop_running() -> None:
     assert root(parked(sockets=("s",))).state == "idle"
     assert root(parked(named=True)).state == "waiting"
     assert root(parked()).state == "waiting"
+
+
+def test_a_future_in_a_table_that_code_of_the_program_sets() -> None:
+    """It has no name of its own, but it was meant to be set."""
+    sets = Waker("reach", "memory", tid=1, grade="names", site=frame("data_received", 22))
+    refers = Waker("reach", "memory", name="attribute _transports of the event loop")
+    assert root(parked(named=False, wakers=(refers,))).state == "idle"
+    assert root(parked(named=False, wakers=(refers, sets))).state == "waiting"
 
 
 def test_a_thread_that_nobody_waits_for_may_rest() -> None:

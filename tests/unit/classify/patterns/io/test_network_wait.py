@@ -106,6 +106,30 @@ def test_a_future_that_somebody_else_may_resolve() -> None:
     assert found(evidence(changed(client_loop(worker, accepted=False), listening=()))) == {}
 
 
+@pytest.mark.parametrize(
+    ("function", "moved", "confidence"),
+    [("data_received", False, "likely"), ("data_received", True, None), ("on_timer", False, None)],
+)
+def test_a_future_that_a_protocol_sets(function: str, moved: bool, confidence: Optional[str]) -> None:
+    """Another thread's work and the loop's timers set none; another function than a transport's callback might be theirs."""
+    beats = thread(2, [frame("beat")], wait=Wait("sleep", "clock_nanosleep", endless=False), counters=counters(0.0, 5.0))
+    known = changed(client_loop(beats, accepted=False), listening=())
+    wait = TaskWait("future", "f", endless=True)
+    sets = Waker("reach", "memory", tid=1, grade="names", site=frame(function, 22))
+    awaited = Resource("f", "async-future", "Future f", waiting_tasks=("task-1",), wakers=(sets,), named=False)
+    turning = changed(known.loops[0], scheduled=1, main_task="task-1")
+    ticks = changed(IDLE_LOOP, endless=False, timeout_s=0.1, remaining_s=0.1)
+    loops = changed(known.threads[0], wait=ticks, counters=counters(0.01, 10.0))
+    known = changed(
+        known,
+        threads=(loops, beats),
+        tasks=(changed(known.tasks[0], wait=wait, moved=moved, ready=False),),
+        loops=(turning,),
+        resources=(*known.resources, awaited),
+    )
+    assert found(evidence(known)).get("network-wait") == confidence
+
+
 @pytest.mark.parametrize(("kind", "confidence"), [("event", None), ("sleep", "likely")])
 def test_an_answer_that_a_task_of_the_same_process_may_still_give(
     kind: TaskWaitKind, confidence: Optional[str]
