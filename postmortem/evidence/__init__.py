@@ -25,14 +25,14 @@ from .processes import Ended, LeftBehind, Process, SignalHandler
 from .resources import End, Resource, Waker
 from .stacks import Calling, Frame, LeftOut, Local, NativeFrame, PythonFrame, Recursion, Sample, ThreadException
 from .structs import replace
-from .threads import Counters, HeldLock, Stretch, Thread, Wait
+from .threads import Counters, HeldLock, Rounds, Stretch, Thread, Wait
 from .usable import MOST_BYTES
 
 __all__ = [
     "MOST_BYTES", "SCHEMA", "Abort", "Backlog", "Because", "Calling", "Cancellation", "Collections", "ControlGroup",
     "Counters", "Crash", "End", "Ended", "Evidence", "Fact", "Frame", "Gap", "Gil", "HeldLock", "Interpreter",
     "KeptException", "LeftBehind", "LeftOut", "Local", "Loop", "Machine", "NativeFrame", "Origin", "Pool", "Process",
-    "PythonFrame", "PythonInfo", "Recursion", "Resource", "Sample", "SignalHandler", "StopTheWorld", "Stretch",
+    "PythonFrame", "PythonInfo", "Recursion", "Resource", "Rounds", "Sample", "SignalHandler", "StopTheWorld", "Stretch",
     "Task", "TaskWait", "Thread", "ThreadException", "Timings", "Trigger", "Wait", "Waker", "decode", "encode",
     "fact", "json_bytes", "replace",
 ]  # fmt: skip

@@ -81,6 +81,19 @@ class Stretch(msgspec.Struct, frozen=True):
     doing: Doing
 
 
+class Rounds(msgspec.Struct, frozen=True):
+    """What looks at a running thread showed of the loop that it computes in."""
+
+    function: str  # the innermost function that was on its stack at every look
+    file: str
+    first_line: int
+    looks: int
+    turns: int  # how often the function, or one that called it, was seen to step back
+    # True: every variable of these functions returned to its values; False: one did not; None: not everything was read
+    same: Optional[bool] = None
+    changed: Tuple[str, ...] = ()  # names of variables that did not return
+
+
 class Thread(msgspec.Struct, frozen=True):
     """A thread of a process: its stack, wait, held locks and counters."""
 
@@ -106,6 +119,7 @@ class Thread(msgspec.Struct, frozen=True):
     calling: Optional[Calling] = None
     # True: it sleeps in an endless loop, all code of which was evaluated, and only sleeps and counts; None: not known
     quiet: Optional[bool] = None
+    rounds: Optional[Rounds] = None
 
     @property
     def python(self) -> Tuple[PythonFrame, ...]:

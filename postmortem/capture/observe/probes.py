@@ -4,6 +4,7 @@
 - the share of the time during which the garbage collector ran
 - how fast queues grow
 - what threads, tasks and event loops did at the beginning: compared with the core, it shows whether they still do it
+- whether the variables of a loop that a thread computes in change from round to round
 
 The collector's share is the share of looks that found it running; all else is counted.
 """
@@ -23,6 +24,7 @@ from ...cpython.heap.variablesearch import users_of
 from ...cpython.objects.builtins import NotThat
 from ...cpython.runtime.discovery import NoInterpreter, Runtime, find_runtime
 from ...cpython.state.interpreter import Python, holder_of, switch_counter
+from ...cpython.state.rounds import Looks
 from ...errors import PostmortemError
 from ...frameworks.asyncio.loopturns import turn_of
 from ...frameworks.asyncio.tasks import Asyncio
@@ -42,6 +44,9 @@ _MOST_S, _MOST_QUEUES_S = 0.25, 0.2
 _MOST_MEMORY_S = 1.0
 #: Seconds between two looks at the collectors' flags; each costs 2 µs.
 _STEP_S = 0.01
+#: Looks at the collectors' flags for one at the variables of the thread that has the GIL; most threads of a process that are
+#: looked at so. Such a look costs about a millisecond.
+_EVERY, _MOST_COMPUTING = 5, 2
 _MOST_COLLECTORS = 64
 #: Number of processes that are searched; the root is among the first.
 _MOST_SEARCHED = 8
@@ -113,6 +118,7 @@ class _Interpreter:
         #: Address of a task → of the future that it awaits; of a trio task: its number of steps.
         self._waits: Optional[Dict[str, int]] = None
         self._turns: Dict[str, List[float]] = {}  # address of an event loop → [start of its turn, its callback]
+        self._computing: Dict[int, Looks] = {}  # address of a thread state → the looks at its loop
         self.calls: Dict[str, List[int]] = {}  # address of a thread state → the call into C that it is in
         self._instructions: Dict[
             str, Tuple[int, bytes]
@@ -207,6 +213,7 @@ class _Interpreter:
                 self._busy += bool(self._memory.u32(self._flag))
                 self._looks += 1
         self._note_holder()
+        self._look_at_loop(self._looks % _EVERY == 0)
         for state, (at, first) in list(self._instructions.items()):
             with contextlib.suppress(Fault, OSError):
                 if self._memory.read(at, _INSTRUCTION) == first:
@@ -215,6 +222,22 @@ class _Interpreter:
             # shows that the call has returned.
             del self._instructions[state]
             self.calls.pop(state, None)
+
+    def _look_at_loop(self, whole: bool) -> None:
+        """Look at the variables of the loop in which the GIL's holder computes, or only where it is."""
+        if self._python is None or self._switches is None:
+            return
+        with contextlib.suppress(*_FAILED):
+            holder = holder_of(self._memory, self._switches["address"])
+            if whole and holder and holder not in self._computing and len(self._computing) < _MOST_COMPUTING:
+                self._computing[holder] = Looks(self._python, holder)
+            looks = self._computing.get(holder)
+            if looks is not None:
+                looks.look() if whole else looks.glance()
+
+    def _told_rounds(self) -> Dict[str, Any]:
+        found = {str(state): looks.rounds() for state, looks in self._computing.items()}
+        return {state: rounds._asdict() for state, rounds in found.items() if rounds is not None}
 
     def _note_holder(self) -> None:
         if self._switches is None or len(self._holders) >= _MOST_HOLDERS:
@@ -235,6 +258,7 @@ class _Interpreter:
                 "calls": self.calls,
                 "turns": self._told_turns(),
                 "waits": self._waits,
+                "rounds": self._told_rounds(),
             }
         finally:
             self._memory.close()

@@ -22,7 +22,7 @@ from .builtins import NotThat, Objects, TypeInfo
 #: PyTypeObject.tp_itemsize (Include/cpython/object.h)
 TP_ITEMSIZE = 40
 _MEMBER, _OFFSET = 40, 16
-_MOST_BASES, _MOST_NAMES = 16, 500
+_MOST_BASES, _MOST_NAMES = 16, 5_000
 
 
 def attributes(objects: Objects, address: int) -> Dict[str, int]:

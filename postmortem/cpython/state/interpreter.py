@@ -206,9 +206,7 @@ class Python:
             attached,
         )
         try:
-            holder = memory.u64(address + layout.ts_cframe) if layout.ts_cframe >= 0 else address
-            top = memory.u64(holder + layout.ts_current_frame)
-            state.chain = read_chain(self.frames, top)
+            state.chain = read_chain(self.frames, current_frame(memory, self.runtime, address))
             state.frames, state.cut = state.chain.frames, state.chain.cut
         except Fault as exc:
             state.cut = str(exc)
@@ -285,6 +283,13 @@ class Python:
             return self.objects.integer(address)
         except (Fault, NotThat):
             return None
+
+
+def current_frame(memory: Memory, runtime: Runtime, state: int) -> int:
+    """Return the address of the innermost frame of a thread state; 0 if it runs none. Raises Fault."""
+    layout = runtime.layout
+    holder = memory.u64(state + layout.ts_cframe) if layout.ts_cframe >= 0 else state
+    return memory.u64(holder + layout.ts_current_frame)
 
 
 def gil_address(memory: Memory, runtime: Runtime, interpreter: int) -> Optional[int]:

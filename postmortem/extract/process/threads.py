@@ -9,7 +9,7 @@ from ...cpython.execution.quiet import Quiet
 from ...cpython.frames.frame import Frame as PyFrame
 from ...cpython.frames.nativecalls import native_call
 from ...cpython.state.interpreter import ThreadState
-from ...evidence import Calling, Gap, HeldLock, NativeFrame, Thread, Wait
+from ...evidence import Calling, Gap, HeldLock, NativeFrame, Rounds, Thread, Wait
 from ...evidence import replace as changed
 from ...libc import FutexCall
 from ...memory import CoreThread
@@ -28,6 +28,8 @@ from .waiting import Books, WaitReader
 
 #: Seconds for the evaluation of all loops of a process in which threads sleep.
 QUIET_S = 0.3
+#: Fields that a reading of a loop's variables has.
+_ROUNDS = frozenset(("function", "file", "first_line", "looks", "turns", "changed"))
 
 
 class ThreadsRead(NamedTuple):
@@ -99,6 +101,7 @@ class _ThreadReader:
             exceptions=thread_exceptions(self._python, state, self._stacks.variables) if self._python and state else (),
             calling=self._calling(state, frames),
             quiet=self._is_quiet(thread.tid, state, wait),
+            rounds=self._rounds(state),
         )
         return draft, frames
 
@@ -109,6 +112,13 @@ class _ThreadReader:
         before = self._context.probe("calls").get(str(state.address))
         same = isinstance(before, list) and before == list(found.key)
         return Calling(found.function, found.detail, found.text, self._raw.window.seconds if same else None)
+
+    def _rounds(self, state: Optional[ThreadState]) -> Optional[Rounds]:
+        told = self._context.probe("rounds").get(str(state.address)) if state is not None else None
+        if not isinstance(told, dict) or not told.keys() >= _ROUNDS:
+            return None
+        numbers = {name: told[name] for name in ("first_line", "looks", "turns")}
+        return Rounds(told["function"], told["file"], **numbers, same=told.get("same"), changed=tuple(told["changed"]))
 
     def _is_quiet(self, tid: int, state: Optional[ThreadState], wait: Optional[Wait]) -> Optional[bool]:
         """Return True if a thread only sleeps and counts for ever; None if not known, as of the main thread: signals."""

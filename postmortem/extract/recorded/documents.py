@@ -80,6 +80,10 @@ PROBES = record(
     gil=record(switches=_WORD, seconds=amount, switch_interval_s=amount, holders=listed(row(amount, _WORD), 1 << 16)),
     collector=record(seconds=amount, looks=whole(0), busy=whole(0), counts=listed(whole(0), 16)),
     queues=record(seconds=amount, items=table(listed(whole(0), 16))),
+    rounds=table(record(
+        function=text, file=text, first_line=whole(0, 1 << 31), looks=whole(0, 1 << 31), turns=whole(0, 1 << 31),
+        same=null_or(flag), changed=listed(text, 64),
+    )),
     exceptions=record(addresses=_ADDRESSES, tracebacks=whole(0)),
     calls=table(listed(whole(-(1 << 63), (1 << 64) - 1), 64)),
     turns=record(now=amount, seconds=amount, loops=table(row(amount, either(_WORD, amount)))),

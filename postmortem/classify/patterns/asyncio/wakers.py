@@ -9,7 +9,14 @@ from ...facts import knowledge
 
 #: Methods of asyncio's protocols that a transport calls when its peer has sent something, or has gone (documentation of
 #: asyncio, "Protocols").
-_OF_A_PEER = ("data_received", "buffer_updated", "datagram_received", "eof_received", "error_received", "connection_lost")
+_OF_A_PEER = (
+    "data_received",
+    "buffer_updated",
+    "datagram_received",
+    "eof_received",
+    "error_received",
+    "connection_lost",
+)
 
 
 def peers_only(process: Process) -> Dict[str, str]:

@@ -5,7 +5,8 @@ what lies above it changes.
 
 **Easily mistaken for** a long but healthy computation: from outside the two look alike. Progress cannot be seen, so this
 is *possible*, and *likely* only when others wait meanwhile: threads for a lock that this one holds, or the timers and tasks
-of an event loop for a coroutine that computes without an `await`.
+of an event loop for a coroutine that computes without an `await`; or when the loop was seen to go around while all that it
+computes with stayed as it was.
 
 **Why it hangs.** A condition that never becomes true: a search without a bound, a retry without a limit, a cursor that does
 not move.
@@ -54,6 +55,11 @@ _USED = Template("{thread} used {share:.0%} of a core over {seconds:.1f} s")
 _ON_ITS_STACK = Template("{function} is on its stack in {share:.0%} of the samples{moves}")
 _MOVES = Template(", while what it calls changes")
 _HOLDS = Template("{count:n thread} {count:v wait} for a lock that it holds meanwhile")
+_SAME = Template(
+    "{function} went around at least {turns} times, and its variables had the same values again, at {looks} looks: nothing "
+    "that it computes with changes"
+)
+_CHANGES = Template("variables of {function} change from round to round: {names:, }")
 _NO_IO = Template("the process read and wrote nothing during the window")
 _LOOP_TURNS = Template("the event loop of {thread} keeps turning; no function blocks it")
 _MOVES_BETWEEN = Template("{thread} is busy, but moves between functions")
@@ -91,12 +97,17 @@ def _busy(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
         _ON_ITS_STACK(function=stable.function, share=part, moves=moves),
         *(kept := keeps_its_loop(process, thread, stable)),
     ]
+    rounds = thread.rounds
+    if rounds is not None and rounds.same is True:
+        facts.append(_SAME(function=rounds.function, turns=rounds.turns, looks=rounds.looks))
+    elif rounds is not None and rounds.changed:
+        facts.append(_CHANGES(function=rounds.function, names=rounds.changed))
     if held:
         facts.append(_HOLDS(count=len(held)))
     if process.io is not None and not process.io.get("wchar") and not process.io.get("rchar"):
         facts.append(_NO_IO())
     yield Match(
-        confidence="likely" if held or kept else "possible",
+        confidence="likely" if held or kept or (rounds is not None and rounds.same is True) else "possible",
         summary=_said(view, thread, lines[0], part),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, thread) for f in view.loops_around(lines)),

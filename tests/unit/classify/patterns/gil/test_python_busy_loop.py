@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import List, Tuple
 
-from postmortem.evidence import Process, PythonFrame, Resource, Wait
+from postmortem.evidence import Process, PythonFrame, Resource, Rounds, Wait
 from postmortem.evidence import replace as changed
 
 from .....support.make import (
@@ -37,6 +37,17 @@ def test_a_busy_loop_names_the_function_it_never_leaves() -> None:
     holder = changed(known.threads[0], holds=(held("lock-1", 2),))
     both = changed(known, threads=(holder, waiter), resources=(lock("lock-1", 1, (2,)),))
     assert found(evidence(both)) == {"python-busy-loop": "likely"}
+
+
+def test_a_loop_whose_variables_return_to_their_values_is_likely() -> None:
+    """It was seen to go around; variables that change, or are not all known, leave it possible."""
+    base = [frame("main", 1)]
+    known = spinning((30, [frame("next_day", 9), frame("search", 21), *base]), (20, [frame("search", 22), *base]))
+    expected = {True: "likely", False: "possible", None: "possible"}
+    for same, confidence in expected.items():
+        rounds = Rounds("search", "/app/program.py", 20, 20, 6, same, ("at",) if same is False else ())
+        looked = changed(known, threads=(changed(known.threads[0], rounds=rounds),))
+        assert found(evidence(looked)) == {"python-busy-loop": confidence}
 
 
 def test_who_joins_a_busy_thread_is_not_held_up_by_its_lock() -> None:

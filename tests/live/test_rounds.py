@@ -1,0 +1,151 @@
+"""Loops that turn without getting further, told from those that get further and from those of which that is not known."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+import pytest
+
+from postmortem.cpython.objects.builtins import NotThat
+from postmortem.cpython.state.interpreter import Python
+from postmortem.cpython.state.rounds import Looks, Rounds
+from postmortem.memory import Fault, ProcMem
+
+from ..support.interpreters import Program, matrix
+
+pytestmark = [pytest.mark.live]
+PROGRAM = """
+import hashlib
+import threading
+import time
+
+COUNT = 0
+
+
+class Reader:
+    tokens = ["a", "b"] * 4
+
+    def __init__(self):
+        self.at = 3
+
+    def matches(self, token):
+        return self.tokens[self.at] == token
+
+
+def stuck():
+    reader = Reader()
+    while reader.at < 9:
+        if reader.matches("z"):
+            reader.at += 1
+
+
+def counts():
+    total = 0
+    for number in range(1 << 60):
+        total = (total + number) % 7
+
+
+def advances():
+    reader = Reader()
+    while reader.at < 1 << 60:
+        step(reader)
+
+
+def step(reader):
+    reader.at += 1
+
+
+def counts_in_a_global():
+    while COUNT < 1 << 60:
+        count()
+
+
+def count():
+    global COUNT
+    COUNT += 1
+
+
+def counts_in_a_class():
+    class Total:
+        number = 0
+
+    while Total.number < 1 << 60:
+        Total.number += 1
+
+
+def counts_in_a_generator():
+    numbers = iter_numbers()
+    while True:
+        consume(numbers)
+
+
+def iter_numbers():
+    number = 0
+    while True:
+        number += 1
+        yield
+
+
+def consume(numbers):
+    for _ in range(3):
+        for _ in numbers:
+            break
+
+
+def until_a_time():
+    end = time.monotonic() + 1000
+    while time.monotonic() < end:
+        pass
+
+
+def in_c():
+    digest = hashlib.sha256()
+    while True:
+        digest.update(b"block")
+
+
+def until_an_event():
+    event = threading.Event()
+    while not event.is_set():
+        pass
+
+
+GO_ON = (counts, advances, counts_in_a_global, counts_in_a_class, counts_in_a_generator)
+for target in (stuck, *GO_ON, until_a_time, in_c, until_an_event):
+    threading.Thread(target=target, name=target.__name__, daemon=True).start()
+print("ready", flush=True)
+time.sleep(1000)
+"""
+LOOKS = 100
+
+
+@pytest.mark.parametrize("python", matrix())
+def test_only_a_loop_whose_variables_all_return_is_said_to_stay_where_it_is(python: Any, tmp_path: Path) -> None:
+    """Progress in a variable, an attribute, a global, a class or a suspended generator is seen; that of the clock, of what C
+    code keeps to itself, or of another thread is not known."""
+    with Program(python, PROGRAM, tmp_path) as program, ProcMem(program.pid) as memory:
+        found = looked(Python(memory))
+    assert found.pop("stuck") is True
+    unknown = {"until_a_time", "in_c", "until_an_event"}
+    assert {name for name, same in found.items() if same is None} >= unknown
+    assert {name for name, same in found.items() if same is False} <= found.keys() - unknown
+    assert True not in found.values()
+
+
+def looked(python: Python) -> Dict[str, Optional[bool]]:
+    """Return what many looks at each thread showed."""
+    states = {state.name or "": state.address for state in python.interpreters[0].threads}
+    states.pop("MainThread")
+    looks = {name: Looks(python, address) for name, address in states.items()}
+    for _ in range(LOOKS):
+        for each in looks.values():
+            with contextlib.suppress(Fault, NotThat, UnicodeDecodeError):
+                each.look()
+            with contextlib.suppress(Fault):
+                each.glance()
+        time.sleep(0.01)
+    told: Dict[str, Optional[Rounds]] = {name: each.rounds() for name, each in looks.items()}
+    return {name: rounds.same if rounds is not None else None for name, rounds in told.items()}
