@@ -14,6 +14,16 @@ from ..support.lockbooks import read
 pytestmark = pytest.mark.live
 
 LIBRARY = """
+import threading
+class Guard:
+    def __init__(self): self.turns = []
+    def __enter__(self): self.acquire()
+    def __exit__(self, *_): self.turns.pop().release()
+    def acquire(self):
+        before = self.turns[-1] if self.turns else None
+        self.turns.append(threading.Lock())
+        self.turns[-1].acquire()
+        if before is not None: before.acquire()
 class Transaction:
     def __init__(self, latch): self.latch = latch
     def begin(self):
@@ -29,7 +39,7 @@ class Transaction:
 
 PROGRAM = """
 import contextlib, logging, queue, sys, threading, time
-from transactions import Transaction
+from transactions import Guard, Transaction
 
 class Lease:
     def __init__(self, pool): self.pool = pool
@@ -72,6 +82,11 @@ def has_touched():
 def either():
     several.acquire(False)
     forever()
+guard = Guard()
+def guards():
+    with guard: forever()
+def wants_guarded():
+    with guard: pass
 def has_tried():
     tried.acquire()
     forever()
@@ -117,9 +132,9 @@ def wants_handler(): handler.acquire()
 def wants_leased(): leased.idle.get()
 def wants_checked(): checked.idle.get()
 def wants_consumed(): consumed.idle.get()
-has = (has_begun, commits, has_touched, either, either, has_tried, stacks, handles, leases, checks, consumes)
+has = (guards, has_begun, commits, has_touched, either, either, has_tried, stacks, handles, leases, checks, consumes)
 wants = (wants_begun, wants_committing, wants_touched, wants_several, wants_tried, wants_stacked, wants_lent,
-         wants_handler, wants_leased, wants_checked, wants_consumed)
+         wants_guarded, wants_handler, wants_leased, wants_checked, wants_consumed)
 def start():
     for function in has: threading.Thread(target=function, name=function.__name__, daemon=True).start()
     for _ in has: inside.acquire()
@@ -160,6 +175,7 @@ def test_holders_by_source(python: str, tmp_path: Path) -> None:
             "wants_tried": ("has_tried", "inferred"),
             "wants_stacked": ("stacks", "inferred"),
             "wants_lent": ("borrows", "inferred") if columns else (None, None),
+            "wants_guarded": ("guards", "inferred"),  # a lock of a class of its own
             "wants_handler": ("handles", "recorded"),
         }
         assert waits["wants_stacked"].description == "Lock Shelf.latch"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
-from ...evidence import Process, Thread
+from ...evidence import Process, Resource, Thread
 from ...waitgraph import Agent, Edge, Place
 from ...waitgraph.edges import EdgeKind
 from ..facts.knowledge import is_library
@@ -243,12 +243,23 @@ def only_able(view: View, edge: Edge, *, named: bool = False) -> Optional[Agent]
     """
     resource = view.graph.places.resource(edge.waiter.pid, edge.resource)
     able = [waker for waker in edge.wakers if waker not in edge.bystanders]
+    if resource is not None and len(able) > 1:
+        able = _with_code(view, resource, able)
     if resource is None or len(able) != 1 or able[0].is_process:
         return None
     if any(w.tid is None and w.task is None and w.grade != "refers" for w in resource.wakers):
         return None
     names = any(Agent(edge.waiter.pid, w.tid, w.task) == able[0] and w.grade == "names" for w in resource.wakers)
     return able[0] if names or not named else None
+
+
+def _with_code(view: View, resource: Resource, able: List[Agent]) -> List[Agent]:
+    """Return the only agent whose code is known to end a wait, if all others serve clients and could do so for a client alone."""
+    pid = able[0].pid
+    sure = [
+        one for one in able if any(Agent(pid, w.tid, w.task) == one and w.grade == "names" for w in resource.wakers)
+    ]
+    return sure if len(sure) == 1 and all(one in sure or _serves(view, one) for one in able) else able
 
 
 def _main_task(view: View, agent: Agent) -> Optional[Agent]:
@@ -289,12 +300,13 @@ def _waits_for_anyone(view: View, place: Place, main: Thread) -> bool:
         return False
     several = view.graph.edges.get(Agent(place.pid, main.tid), ())
     signalled = any(edge.signals and edge.kind not in RESULTS for edge in several)
-    return _is_served(main) or signalled
+    asleep = wait.kind == "sleep" and any(map(_is_served, place.process.threads))
+    return _is_served(main) or signalled or asleep
 
 
-def _is_served(main: Thread) -> bool:
+def _is_served(thread: Thread) -> bool:
     """Return whether a thread waits for connections or for its loop's events."""
-    wait = main.wait
+    wait = thread.wait
     return wait is not None and (wait.kind == "event-loop" or wait.syscall in ("accept", "accept4"))
 
 

@@ -9,6 +9,7 @@ from ...cpython.frames.frame import Frame
 from ...cpython.frames.iterated import iterated
 from ...cpython.sync.locks import Locks, LockState
 from ...evidence.vocabulary import OwnerBasis
+from ...sourcepaths import is_stdlib
 from ..process.context import PythonContext
 from .acquires import LOCKS, QUEUES
 from .ownership import Acquired, Ownership
@@ -17,6 +18,8 @@ _THREADING = "threading.py"
 #: Frames searched per thread for `with` statements: real code nests a few hundred at most.
 _MAX_SEARCHED = 1_000
 _MAX_LOCALS = 50
+#: Innermost frames of a thread that may be inside of a lock's own methods.
+_MOST_INSIDE = 4
 
 
 class Wanted(NamedTuple):
@@ -231,6 +234,29 @@ class ThreadHolders:
         for address, found in claims.items():
             if len({c.agent for c in found}) == 1:
                 self._own(address, found, "inferred")
+        for address, found in self._through_objects({a for a in unowned if a not in self._owners}).items():
+            if len({c.agent for c in found}) == 1:
+                self._own(address, found, "inferred")
+
+    def _through_objects(self, unowned: Set[int]) -> Dict[int, List[Ownership]]:
+        """Return, by lock, who is in a `with` of the object in whose method others wait for it: a lock of a class of its own."""
+        inside: Dict[int, Set[int]] = {}
+        for state in self._threads.values() if unowned else ():
+            for frame in state.frames[:_MOST_INSIDE]:
+                owner = None if is_stdlib(frame.code.filename) else self._python.frames.local(frame, "self")
+                if owner is not None:
+                    values = [
+                        value for _name, value in itertools.islice(self._python.frames.locals(frame), _MAX_LOCALS)
+                    ]
+                    inside.setdefault(owner, set()).update(unowned.intersection(map(self._lock, values)))
+        claims: Dict[int, List[Ownership]] = {}
+        for tid in sorted(self._threads) if any(inside.values()) else ():
+            for depth, frame in enumerate(self._threads[tid].frames[:_MAX_SEARCHED]):
+                for manager, line in self._locks.managers(frame):
+                    for lock in inside.get(manager, ()) if line is not None else ():
+                        claim = Ownership(lock, tid, "inferred", Acquired(frame, depth, line))
+                        claims.setdefault(lock, []).append(claim)
+        return claims
 
     def _others_may(self, tids: Set[int]) -> bool:
         """Return whether other threads may have acquired something that their source does not show."""

@@ -29,7 +29,7 @@ from ...facts.knowledge import is_library, own_frame
 from ...facts.permits import is_spent
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
-from ...roots.walk import follow
+from ...roots.walk import follow, telling
 from ...roots.works import has_timers
 from .occupied import crowded, crowded_processes, occupied
 
@@ -132,8 +132,9 @@ def match(view: View) -> Iterator[Answer]:
                 waits = {agent for agent, _waker in holders if _wants(view, agent, resource)}
                 holders = [one for one in holders if one[0] not in waits] or holders
             free = [a for a, _w in holders if not _starves(view, process, resource, a)]
-            if free and _is_kept(view, process, resource, free):
-                yield _kept(view, process, resource, holders, free)
+            keep = free or _parked(view, holders)
+            if keep and _is_kept(view, process, resource, keep):
+                yield _kept(view, process, resource, holders, keep)
             elif free and _is_crowded(view, process, resource, free):
                 yield _crowded(view, process, resource, holders)
             elif free:
@@ -188,6 +189,14 @@ def _is_kept(view: View, process: Process, resource: Resource, free: List[Agent]
     return not any(_moves(view, agent) for agent in _waiters(process, resource)) and all(
         _rests(view, agent) for agent in free
     )
+
+
+def _parked(view: View, holders: List[Holder]) -> List[Agent]:
+    """Return the holders if all of them wait for an item of a queue each: consumers, which keep a part while nothing comes."""
+    who = list(dict.fromkeys(agent for agent, _waker in holders))
+    edges = [telling(view, agent) for agent in who]
+    parked = all(edge is not None and edge.kind in ("queue", "async-queue") for edge in edges)
+    return who if len(who) > 1 and parked else []
 
 
 def _is_crowded(view: View, process: Process, resource: Resource, free: List[Agent]) -> bool:

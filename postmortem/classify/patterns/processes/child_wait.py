@@ -19,11 +19,12 @@ from ....findings import Template, Text
 from ....findings.found import Said
 from ....waitgraph import Agent, program
 from ...facts import clauses
-from ...facts.knowledge import own_frame
+from ...facts.knowledge import in_table, multiprocessing, own_frame
 from ...facts.view import View
 from ...pattern import ANYTHING, Answer, Match, No, Pattern
 from ...roots.roots import frame_of, kind_of, roots
 from ...roots.walk import follow
+from ..io.pipes import awaits_orders
 
 PATTERN = Pattern(
     id="child-wait",
@@ -36,6 +37,8 @@ PATTERN = Pattern(
 
 _ASYNC = ("asyncio/subprocess.py", "asyncio/base_subprocess.py")
 _COMMUNICATE = ("_communicate", "communicate")
+#: What joins the processes of multiprocessing that are no daemons when the program has ended.
+_JOINS_AT_EXIT = tuple((file, "_exit_function") for file in multiprocessing("util"))
 _ANY_CHILD = ("wait4", "waitid")  # used to wait for any child; a parent in vfork waits for its youngest
 
 _SUMMARY = Template("{thread} of {program} waits{at} for {child}")
@@ -53,6 +56,9 @@ _PROGRAM = Template("{name} ({pid})")
 _TIMEOUT = Template("{thread} waits for a child with a timeout")
 _CANNOT_WRITE = Template("child {pid} waits to write its output: what holds it up is whatever does not read that")
 _IS_A_SERVER = Template("child {pid} is a server, and waits for requests: it is to run until it is told to end")
+_FORGOTTEN = Template(
+    "{child} waits for orders, and the program that would give them has ended: it only joins its workers"
+)
 _HAS_ENDED = Template("child {pid} has ended: the wait is for another process that keeps its output open")
 
 
@@ -115,18 +121,34 @@ def _match(
     elif view.evidence.trigger.kind == "core":
         facts.append(_ONE_PROCESS())
     deeper = child is not None and not working and _leads_into(view, Agent(process.pid, thread.tid), child)
+    worker = _forgotten(view, thread, child) if child is not None and not working else None
+    deeper = deeper and worker is None
     supervises = thread.wait is not None and thread.wait.pid is None and thread.wait.syscall in _ANY_CHILD
     if supervises:
         facts.append(_SUPERVISES())
+    if worker is not None:
+        facts.append(_FORGOTTEN(child=name))
+    made = own_frame(worker.python) if worker is not None else None
+    culprits = (view.culprit(process, frame, thread, task),) if frame else ()
+    certain = bool(frame or made) and not (working or supervises or deeper)
     yield Match(
-        confidence="likely" if frame is not None and not (working or supervises or deeper) else "possible",
+        confidence="likely" if certain else "possible",
         summary=_SUMMARY(thread=who, program=_program(process), at=at, child=name),
         evidence=tuple(facts),
-        culprits=(view.culprit(process, frame, thread, task),) if frame else (),
+        culprits=(view.culprit(child, made, worker),) if child and made and not culprits else culprits,
         pid=process.pid,
-        because_of=ANYTHING,  # any that the child has
+        because_of=() if worker is not None else ANYTHING,  # any that the child has
         cause_pid=child.pid if child else -1,
     )
+
+
+def _forgotten(view: View, thread: Thread, child: Process) -> Optional[Thread]:
+    """Return the main thread of a worker that waits for orders, which its parent will not give: it has ended, and joins it."""
+    worker = view.main(child)
+    if worker is None or worker.wait is None or not any(in_table(f, _JOINS_AT_EXIT) for f in thread.python):
+        return None
+    resource = next((r for r in child.resources if r.id == worker.wait.resource), None)
+    return worker if worker.wait.kind in ("pipe", "socket") and awaits_orders(view, child, worker, resource) else None
 
 
 def _serves(view: View, child: Process) -> bool:

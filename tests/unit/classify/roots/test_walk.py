@@ -125,6 +125,16 @@ def test_the_only_one_able_to_signal_is_followed(wakers: Sequence[Waker], end: i
     assert one.end == Agent(1, end)
 
 
+@pytest.mark.parametrize(("serves", "end"), [(True, 2), (False, 1)])
+def test_beside_a_server_the_one_whose_code_is_known_to_signal_is_followed(serves: bool, end: int) -> None:
+    """A server's thread may do it for a client that comes; a thread at work may do it at once."""
+    accepts = Wait("socket", "accept4", endless=True)
+    third = thread(3, stack("serve"), wait=accepts) if serves else thread(3, [frame("crunch")])
+    peer = Resource("s", "socket", "socket", remote="b:80", accepted=False)
+    asks = thread(2, [frame("ask", 2)], wait=Wait("socket", "recvfrom", "s", endless=True))
+    assert way(whole([listens(1, "e"), asks, third], event(reach(2, "names"), reach(3)), peer)).end == Agent(1, end)
+
+
 def test_of_several_that_could_end_a_wait_one_that_cannot_move_comes_first() -> None:
     """A semaphore that two threads have: the one that waits for ever is the way on."""
     permits = Resource("p", "semaphore", "Semaphore p", wakers=tuple(Waker("holder", "memory", tid=n) for n in (2, 3)))
@@ -211,6 +221,16 @@ def test_a_process_that_serves_is_followed_to_its_only_thread_that_is_held_up() 
     assert end(51) == Agent(CHILD, 51)
     assert end(51, 52) == Agent(PARENT, PARENT)
     assert end() == Agent(PARENT, PARENT)
+
+
+def test_a_server_whose_main_thread_sleeps_owes_no_answer() -> None:
+    """Another thread serves; one that only sleeps may have to answer after it."""
+    peer = Resource("s", "socket", "socket", remote="b:80", wakers=(Waker("end", "kernel", pid=9),), peer_in_tree=True)
+    asks = whole([thread(1, [frame("ask")], wait=Wait("socket", "recvfrom", "s", endless=True))], peer)
+    asleep = thread(9, [frame("main")], wait=Wait("sleep", "clock_nanosleep", endless=False), is_main=True)
+    turns = thread(10, RESTING, wait=Wait("event-loop", "epoll_wait", endless=True))
+    assert way(asks, of(9, (asleep, turns), ())).end == Agent(1, 1)
+    assert way(asks, of(9, (asleep,), ())).end == Agent(9, 9)
 
 
 def test_full_pipes_lead_to_each_other() -> None:

@@ -7,7 +7,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 import pytest
 
 from postmortem.evidence import End, Loop, Pool, Resource, Task, TaskWait, Thread, Wait, Waker, replace
-from postmortem.evidence.vocabulary import WaitKind, WakerBasis
+from postmortem.evidence.vocabulary import ResourceKind, TaskWaitKind, WaitKind, WakerBasis
 
 from .....support.diagnosed import classify
 from .....support.make import (
@@ -437,6 +437,31 @@ def test_holders_that_keep_their_parts_without_an_end(wait: Wait, limited: bool,
     assert found(known)["pool-exhausted"] == expected
     moment = whole([runs(1), *keeps, wanting], INNER, gate(waiters=(4,)), window=None)
     assert found(moment)["pool-exhausted"] == "possible"
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("queue", "likely"), ("future", None)])
+def test_consumers_that_keep_their_parts_while_nothing_comes(kind: TaskWaitKind, expected: Optional[str]) -> None:
+    """Nobody can put an item into their queues any more; in a wait for a result, that wait is the cause."""
+    keeps = tuple(
+        Task(f"k{n}", "keeps", "pending", "loop-1", (frame("keeps", 60),), "Queue",
+             wait=TaskWait(kind, f"q{n}", endless=True), moved=False, ready=False)
+        for n in (1, 2)
+    )  # fmt: skip
+    wants = TaskWait("queue", "c", endless=True, gate="pool-9")
+    main = Task("m", "main", "pending", "loop-1", (frame("count", 58),), "Queue", wait=wants, moved=False, ready=False)
+    pool = Resource(
+        "pool-9", "pool", "Pool (size 2, 2 in use)", limit=2, value=0, waiting_tasks=("m",), closed=True,
+        wakers=tuple(Waker("holder", "with-slot", task=f"k{n}", frame=frame("takes", 22)) for n in (1, 2)),
+    )  # fmt: skip
+    made: ResourceKind = "async-queue" if kind == "queue" else "async-future"
+    queues = tuple(Resource(f"q{n}", made, "Queue", waiting_tasks=(f"k{n}",), closed=True) for n in (1, 2))
+    inner = Resource("c", "async-queue", "Queue", waiting_tasks=("m",))
+    polls = thread(
+        1, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=True), counters=counters()
+    )
+    loops = (Loop("loop-1", 1, main_task="m"),)
+    known = whole([polls], pool, inner, *queues, tasks=(*keeps, main), loops=loops)
+    assert found(known).get("pool-exhausted") == expected
 
 
 def test_a_pool_whose_waiters_come_and_go_is_healthy() -> None:

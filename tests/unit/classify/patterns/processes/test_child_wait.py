@@ -22,6 +22,8 @@ from .....support.make import (
     two_locks,
 )
 
+AT_EXIT = (frame("_exit_function", 357, "/usr/lib/python3.12/multiprocessing/util.py"),)
+
 
 def parent_and_child(child: Process) -> Evidence:
     parent = process(
@@ -58,6 +60,18 @@ def test_a_parent_whose_child_has_not_started_its_program() -> None:
     assert found(evidence(parent, child)) == {"child-wait": "likely"}
     waits = resting(Wait("process", "wait4", endless=True), "supervise", "main")
     assert found(evidence(waits, child)) == {"child-wait": "possible"}
+
+
+def test_workers_that_wait_for_a_program_that_has_ended() -> None:
+    """Its exit handler joins them, and nobody gives them orders any more: where they were started is the line to change."""
+    waits = Wait("process", "wait4", pid=2, endless=True)
+    parent = process([thread(1, AT_EXIT, wait=waits)])
+    orders = Wait("pipe", "read", resource="p", endless=True)
+    pipe = Resource("p", "pipe", "pipe", wakers=(Waker("end", "kernel", pid=1),))
+    worker = thread(2, [frame("make_desks", 50)], wait=orders, is_main=True)
+    child = process([worker], pid=2, ppid=1, resources=(pipe,))
+    report = classify(evidence(parent, child)).findings
+    assert (report[0].pattern, report[0].confidence, report[0].culprits[0].line) == ("child-wait", "likely", 50)
 
 
 def test_a_child_that_cannot_write_is_no_child_wait() -> None:
