@@ -14,7 +14,7 @@ from postmortem.cpython.state.interpreter import Python
 from postmortem.cpython.state.rounds import Looks, Rounds
 from postmortem.memory import Fault, ProcMem
 
-from ..support.interpreters import Program, matrix
+from ..support.interpreters import Program, kinds
 
 pytestmark = [pytest.mark.live]
 PROGRAM = """
@@ -122,7 +122,7 @@ time.sleep(1000)
 LOOKS = 100
 
 
-@pytest.mark.parametrize("python", matrix())
+@pytest.mark.parametrize("python", kinds())
 def test_only_a_loop_whose_variables_all_return_is_said_to_stay_where_it_is(python: Any, tmp_path: Path) -> None:
     """Progress in a variable, an attribute, a global, a class or a suspended generator is seen; that of the clock, of what C
     code keeps to itself, or of another thread is not known."""

@@ -30,6 +30,7 @@ from ...facts import clauses
 from ...facts.knowledge import BRIDGES, in_table, is_library, is_stdlib, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, Pattern
+from .toolkits import blocked_toolkits
 
 PATTERN = Pattern(
     id="loop-self-wait",
@@ -80,6 +81,7 @@ _WORK = Template("its event loop has {ready:n ready callback} and {tasks:n waiti
 def match(view: View) -> Iterator[Answer]:
     """Yield a match for each loop thread that waits for work of its own loop, without a time limit or with a long one."""
     for process in view.pythons:
+        yield from blocked_toolkits(view, process)
         for loop in process.loops:
             thread = view.thread(process, loop.tid)
             wait = thread.wait if thread is not None else None
