@@ -19,6 +19,7 @@ from ..support.interpreters import Program, kinds
 pytestmark = [pytest.mark.live]
 PROGRAM = """
 import hashlib
+import itertools
 import threading
 import time
 
@@ -95,6 +96,52 @@ def consume(numbers):
             break
 
 
+def counts_in_a_closure(tick=None):
+    tick = tick or make_tick()
+    while tick() > 0:
+        pass
+
+
+def make_tick():
+    number = 0
+
+    def tick():
+        nonlocal number
+        number += 1
+        return number
+
+    return tick
+
+
+def counts_further_out():
+    for number in range(1 << 60):
+        one()
+
+
+def one():
+    two()
+
+
+def two():
+    three()
+
+
+def three():
+    total = 0
+    for number in (1, 2, 3):
+        total += number
+    return total
+
+
+def counts_in_an_iterator():
+    for _ in itertools.repeat(None, 1 << 60):
+        one()
+
+
+def recurses(depth=60):
+    return depth if depth < 2 else recurses(depth - 1) + recurses(depth - 2)
+
+
 def until_a_time():
     end = time.monotonic() + 1000
     while time.monotonic() < end:
@@ -113,8 +160,9 @@ def until_an_event():
         pass
 
 
-GO_ON = (counts, advances, counts_in_a_global, counts_in_a_class, counts_in_a_generator)
-for target in (stuck, *GO_ON, until_a_time, in_c, until_an_event):
+COUNT_SEEN = (counts, advances, counts_in_a_global, counts_in_a_class, counts_in_a_generator, counts_in_a_closure)
+COUNT_UNSEEN = (counts_further_out, counts_in_an_iterator, recurses, until_a_time, in_c, until_an_event)
+for target in (stuck, *COUNT_SEEN, *COUNT_UNSEEN):
     threading.Thread(target=target, name=target.__name__, daemon=True).start()
 print("ready", flush=True)
 time.sleep(1000)
@@ -124,12 +172,12 @@ LOOKS = 100
 
 @pytest.mark.parametrize("python", kinds())
 def test_only_a_loop_whose_variables_all_return_is_said_to_stay_where_it_is(python: Any, tmp_path: Path) -> None:
-    """Progress in a variable, an attribute, a global, a class or a suspended generator is seen; that of the clock, of what C
-    code keeps to itself, or of another thread is not known."""
+    """Progress in a variable, an attribute, a global, a class, a closure or a suspended generator is seen; that of the clock, of
+    what C code keeps to itself, of another thread, or of a recursion is not known."""
     with Program(python, PROGRAM, tmp_path) as program, ProcMem(program.pid) as memory:
         found = looked(Python(memory))
     assert found.pop("stuck") is True
-    unknown = {"until_a_time", "in_c", "until_an_event"}
+    unknown = {"until_a_time", "in_c", "until_an_event", "counts_in_an_iterator"}
     assert {name for name, same in found.items() if same is None} >= unknown
     assert {name for name, same in found.items() if same is False} <= found.keys() - unknown
     assert True not in found.values()

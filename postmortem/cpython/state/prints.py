@@ -11,10 +11,13 @@ Sources: Objects/{list,tuple,dict,enum,range,iter,method}object.c and Modules/it
 
 from __future__ import annotations
 
+import contextlib
 from typing import Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
 
 from ...memory import Fault
+from ..frames.callheights import least_height
 from ..frames.frame import Frame, Frames
+from ..frames.functions import Functions
 from ..objects.attributes import attributes, members
 from ..objects.builtins import NotThat, TypeInfo
 from ..runtime import layouts as L
@@ -25,9 +28,9 @@ _MOST_LEVELS, _MOST_BYTES = 6, 1 << 16
 _SELF = 24  # PyMethodObject.im_self
 #: Types whose instances stay as they are, or belong to the program's code: their address tells them apart.
 _FIXED: FrozenSet[str] = frozenset((
-    "NoneType", "ellipsis", "NotImplementedType", "function", "builtin_function_or_method", "module", "code",
+    "NoneType", "ellipsis", "NotImplementedType", "module", "code",
     "method_descriptor", "member_descriptor", "wrapper_descriptor", "property", "staticmethod", "classmethod",
-    "re.Pattern", "getset_descriptor",
+    "re.Pattern", "getset_descriptor", "Logger", "RootLogger",
 ))  # fmt: skip
 #: Types whose own words tell all that changes in them, besides the objects that they refer to. Each with the words, counted
 #: from the end of the object's header, that refer to objects.
@@ -38,6 +41,7 @@ _WORDS: Dict[str, Tuple[int, ...]] = {
 }  # fmt: skip
 #: Bytes of the head of an instance: reference count and class. PyTypeObject.tp_weaklistoffset (Include/cpython/object.h).
 _HEAD, _TP_WEAKLISTOFFSET = 16, 208
+_CALLABLES = ("function", "builtin_function_or_method", "builtin_method")
 _GENERATORS = ("generator", "coroutine", "async_generator")
 _SETS = ("set", "frozenset")
 
@@ -51,18 +55,47 @@ class Prints:
 
     def __init__(self, frames: Frames) -> None:
         self._frames, self._objects = frames, frames.objects
+        self._functions = Functions(frames)
         self._left = MOST_OBJECTS
         self._above: Set[int] = set()
         self._known: Dict[int, int] = {}  # object → fingerprint
         self._classes: Dict[int, int] = {}  # the same of classes
 
-    def of_frame(self, frame: Frame) -> Dict[str, Optional[int]]:
-        """Return name → fingerprint of a frame's variables, and of its value stack as ""; None if it is not read in full."""
+    def of_frame(self, frame: Frame, inner: Optional[Frame]) -> Dict[str, Optional[int]]:
+        """Return name → fingerprint of a frame's variables, and of its value stack as ""; None if it is not read in full.
+
+        - ``inner``: the frame that it has called
+
+        Without "" if the height of its value stack is unknown.
+        """
         found = {name: self.of(value) for name, value in self._frames.locals(frame)}
-        kept = self._frames.value_stack(frame)[: self._frames.kept_depth(frame)]
-        stack = [self.of(value) for value in kept if value]
-        found[""] = None if None in stack else hash(tuple(stack))
+        values = self._stack(frame, inner)
+        if values is not None:
+            stack = [self.of(value) for value in values]
+            found[""] = None if None in stack else hash(tuple(stack))
         return found
+
+    def of_caller(self, frame: Frame, inner: Optional[Frame]) -> Dict[str, Optional[int]]:
+        """Return the same of those variables that are numbers, texts or iterators, which count a caller's rounds."""
+        values = [*self._frames.locals(frame), *(("", value) for value in self._stack(frame, inner) or ())]
+        found: Dict[str, Optional[int]] = {}
+        for name, value in values:
+            with contextlib.suppress(Fault, NotThat, _Unread, UnicodeDecodeError):
+                info = self._objects.type_of(value)
+                if info.flags & (L.FLAG_UNICODE | L.FLAG_BYTES | L.FLAG_LONG):
+                    found[name] = hash((found.get(name), self._plain(value, info.flags)))
+                elif info.name in _WORDS:
+                    found[name] = hash((found.get(name), *self._words(value, info)))
+        return found
+
+    def _stack(self, frame: Frame, inner: Optional[Frame]) -> Optional[List[int]]:
+        """Return what is on the value stack below the call that a frame is in: the iterators of its loops; None if unknown."""
+        height = self._frames.height(frame)
+        if height is None:
+            height = least_height(self._frames, frame, inner)
+        if height is None:
+            return None
+        return [value for value in self._frames.value_stack(frame)[: height - frame.code.nlocalsplus] if value]
 
     def of_globals(self, frame: Frame) -> Dict[Tuple[int, str], Optional[int]]:
         """Return (namespace, name) → fingerprint of the globals that a frame's code uses; None if it is not read in full."""
@@ -95,6 +128,8 @@ class Prints:
             return hash((address, self._of_class(address)))
         if info.name in _FIXED:
             return hash(address)
+        if info.name in _CALLABLES:
+            return hash((address, *(self._value(value, level + 1) for value in self._functions.carried(address))))
         if info.flags & (L.FLAG_UNICODE | L.FLAG_BYTES | L.FLAG_LONG):
             return self._plain(address, info.flags)
         self._above.add(address)
@@ -119,9 +154,7 @@ class Prints:
         """Return the fingerprints of what a value consists of. Raises Fault, NotThat or _Unread."""
         objects = self._objects
         if name in _WORDS:
-            size = objects.type_of(address).basicsize - L.OB_SIZE - objects.layout.ob_extra
-            words = objects.memory.words(address + objects.layout.ob_extra + L.OB_SIZE, size // 8)
-            held = _WORDS[name]
+            words, held = self._words(address, objects.type_of(address)), _WORDS[name]
             own = [hash(word) for index, word in enumerate(words) if index not in held]
             return [*own, *(self._value(words[index], level) for index in held if words[index])]
         if flags & (L.FLAG_LIST | L.FLAG_TUPLE):
@@ -140,13 +173,17 @@ class Prints:
             return self._of_generator(address, level)
         return self._of_instance(address, flags, level)
 
+    def _words(self, address: int, info: TypeInfo) -> Tuple[int, ...]:
+        """Return the words of an object behind its header. Raises Fault."""
+        head = L.OB_SIZE + self._objects.layout.ob_extra
+        return self._objects.memory.words(address + head, (info.basicsize - head) // 8)
+
     def _of_generator(self, address: int, level: int) -> List[int]:
         state, frame = self._frames.generator(address)
         if frame is None or state == "running":
             return [hash(state)]
-        kept = self._frames.value_stack(frame)[: self._frames.kept_depth(frame)]
-        values = [value for _name, value in self._frames.locals(frame)]
-        return [frame.lasti, *(self._value(value, level) for value in (*values, *filter(None, kept)))]
+        values = [value for _name, value in self._frames.locals(frame)] + (self._stack(frame, None) or [])
+        return [frame.lasti, *(self._value(value, level) for value in values)]
 
     def _of_instance(self, address: int, flags: int, level: int) -> List[int]:
         info = self._objects.type_of(address)

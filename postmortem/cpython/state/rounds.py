@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...sourcepaths import is_stdlib
 from ..frames.frame import Frame
@@ -18,6 +18,8 @@ from .prints import Prints
 
 #: Looks that decide, frames of one that are read, and of a stack.
 LEAST_LOOKS, _FRAMES, _MOST_FRAMES = 8, 3, 200
+#: Frames around those of which only what counts their rounds is read.
+_CALLERS = 20
 _MOST_CHANGED = 8
 #: Steps back that show that a loop turns.
 _LEAST_TURNS = 3
@@ -43,6 +45,7 @@ class _Seen(NamedTuple):
 
     frame: Frame
     prints: Optional[_Prints]  # by name of a variable; None if the frame was not read
+    whole: bool = False  # all of its variables were read, not only those that count a caller's rounds
 
 
 class Rounds(NamedTuple):
@@ -118,33 +121,53 @@ class Looks:
             self._watched, self._instruction, self._steps_back = frames[last - 1], 0, 0
         prints = Prints(python.frames)
         first = _first(frames[:last])
-        read = [_Seen(frame, prints.of_frame(frame)) for frame in reversed(frames[first:last])]
+        inside: List[Optional[Frame]] = [*frames[1:], None]
+        read = [_Seen(frame, prints.of_frame(frame, inside[at]), True) for at, frame in _backwards(frames, first, last)]
+        least = max(0, first - _CALLERS)
+        callers = [_Seen(frame, prints.of_caller(frame, inside[at])) for at, frame in _backwards(frames, least, first)]
         used: Dict[Tuple[int, str], Optional[int]] = {}
+        codes = Counter(frame.code.address for frame in frames)
+        # of a recursion, the stack itself tells how far it has got
+        self._depends = self._depends or any(codes[seen.frame.code.address] > 1 for seen in read)
         for frame in frames[first:]:
             if not is_stdlib(frame.code.filename):
                 used.update(prints.of_globals(frame))
                 self._depends = self._depends or not _OUTSIDE.isdisjoint(frame.code.used_names())
         self._globals.append(used)
-        self._looks.append([*(_Seen(frame, None) for frame in frames[:first]), *reversed(read)])
+        outermost = [_Seen(frame, None) for frame in frames[:least]]
+        self._looks.append([*outermost, *reversed(callers), *reversed(read)])
 
     def rounds(self) -> Optional[Rounds]:
         """Return what the looks showed; None if they have too little in common."""
         if len(self._looks) < LEAST_LOOKS or not self._common:
             return None
-        positions = range(max(0, self._common - _FRAMES), self._common)
-        columns = [[look[n] for look in self._looks if len(look) > n and look[n].prints is not None] for n in positions]
-        columns = [column for column in columns if column]
-        if not columns or any(len(column) < LEAST_LOOKS for column in columns):
+        first = _first([seen.frame for seen in self._looks[-1][: self._common]])
+        positions = range(max(0, first - _CALLERS), self._common)
+        columns = [
+            [
+                look[n]
+                for look in self._looks
+                if len(look) > n and look[n].prints is not None and look[n].whole == (n >= first)
+            ]
+            for n in positions
+        ]
+        if any(len(column) < LEAST_LOOKS for column in columns[-(self._common - first) :]):
             return None
         turns = max(self._steps_back, sum(_steps_back(column) for column in columns))
         answers = [*map(_returned, columns), _of_globals(self._globals)]
         moved = {name for answer in answers for name in answer.moved}
         unknown = self._depends or any(answer.unknown for answer in answers) or turns < _LEAST_TURNS
         same, changed = False if moved else None if unknown else True, sorted(moved - {""})
-        code = columns[-1][0].frame.code
+        code = self._looks[-1][self._common - 1].frame.code
         return Rounds(
             code.name, code.filename, code.firstlineno, len(self._looks), turns, same, tuple(changed[:_MOST_CHANGED])
         )
+
+
+def _backwards(frames: Sequence[Frame], first: int, last: int) -> Iterator[Tuple[int, Frame]]:
+    """Yield the frames between two positions with their position, the innermost one first."""
+    for at in range(last - 1, first - 1, -1):
+        yield at, frames[at]
 
 
 def _first(frames: Sequence[Frame]) -> int:
@@ -180,7 +203,7 @@ def _returned(column: List[_Seen]) -> _Answer:
     often = Counter(seen.frame.lasti for seen in column).most_common(1)[0][0]
     there = [seen.prints for seen in column if seen.frame.lasti == often and seen.prints is not None]
     names = {name for prints in there for name in prints}
-    return _compared({name: [prints.get(name, 0) for prints in there] for name in names})
+    return _compared({name: [prints[name] for prints in there if name in prints] for name in names})
 
 
 def _of_globals(looks: List[Mapping[Tuple[int, str], Optional[int]]]) -> _Answer:
