@@ -89,7 +89,7 @@ class Rounds(msgspec.Struct, frozen=True):
     first_line: int
     looks: int
     turns: int  # how often the function, or one that called it, was seen to step back
-    # True: every variable of these functions returned to its values; False: one did not; None: not everything was read
+    # True: all variables that were read returned to their values; False: one did not; None: that is not known
     same: Optional[bool] = None
     changed: Tuple[str, ...] = ()  # names of variables that did not return
 

@@ -84,6 +84,27 @@ def shut_named():
     Opening(1, name="answers")
 
 
+class Keeping:
+    """Is kept by C code while it is made."""
+
+    def __init__(self):
+        self.answers = queue.Queue()
+        KEPT.append(ctypes.py_object(self))
+        started.append(1)
+        self.answers.get()
+
+
+def open_made():
+    Keeping()
+
+
+OPTIONS = {"name": "answers"}
+
+
+def open_unpacked():
+    Opening(**OPTIONS)  # how many references C code has to it depends on what was in the dict
+
+
 class Closing:
     def __init__(self):
         self.answers = queue.Queue()
@@ -329,6 +350,8 @@ async def main():
         shut_made,
         shut_named,
         shut_left,
+        open_made,
+        open_unpacked,
         open_global,
         open_generator,
         open_namespace,

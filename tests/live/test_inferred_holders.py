@@ -82,6 +82,15 @@ def has_touched():
 def either():
     several.acquire(False)
     forever()
+class Client:
+    def __init__(self): self.answer = threading.Lock()
+    def __enter__(self): return self
+    def __exit__(self, *_): pass
+    def ask(self, answer):
+        answer.acquire()
+client = Client()
+def wants_asked():
+    with client: client.ask(client.answer)
 guard = Guard()
 def guards():
     with guard: forever()
@@ -134,7 +143,7 @@ def wants_checked(): checked.idle.get()
 def wants_consumed(): consumed.idle.get()
 has = (guards, has_begun, commits, has_touched, either, either, has_tried, stacks, handles, leases, checks, consumes)
 wants = (wants_begun, wants_committing, wants_touched, wants_several, wants_tried, wants_stacked, wants_lent,
-         wants_guarded, wants_handler, wants_leased, wants_checked, wants_consumed)
+         wants_guarded, wants_asked, wants_handler, wants_leased, wants_checked, wants_consumed)
 def start():
     for function in has: threading.Thread(target=function, name=function.__name__, daemon=True).start()
     for _ in has: inside.acquire()
@@ -142,6 +151,7 @@ def start():
         threading.Thread(target=function, name=function.__name__, daemon=True).start()
         inside.acquire()
     touched.acquire()
+    client.answer.acquire(False)
     threads = [threading.Thread(target=function, name=function.__name__, daemon=True) for function in wants]
     for thread in threads: thread.start()
     for _ in range(3):  # the interpreter lock is a futex, too
@@ -176,6 +186,7 @@ def test_holders_by_source(python: str, tmp_path: Path) -> None:
             "wants_stacked": ("stacks", "inferred"),
             "wants_lent": ("borrows", "inferred") if columns else (None, None),
             "wants_guarded": ("guards", "inferred"),  # a lock of a class of its own
+            "wants_asked": (None, None),  # in a with statement of an object that is no lock
             "wants_handler": ("handles", "recorded"),
         }
         assert waits["wants_stacked"].description == "Lock Shelf.latch"

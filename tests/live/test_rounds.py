@@ -168,6 +168,9 @@ print("ready", flush=True)
 time.sleep(1000)
 """
 LOOKS = 100
+SEEN = (
+    "counts", "advances", "counts_in_a_global", "counts_in_a_class", "counts_in_a_generator", "counts_in_a_closure",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("python", kinds())
@@ -179,8 +182,8 @@ def test_only_a_loop_whose_variables_all_return_is_said_to_stay_where_it_is(pyth
     assert found.pop("stuck") is True
     unknown = {"until_a_time", "in_c", "until_an_event", "counts_in_an_iterator"}
     assert {name for name, same in found.items() if same is None} >= unknown
-    assert {name for name, same in found.items() if same is False} <= found.keys() - unknown
     assert True not in found.values()
+    assert sum(found[name] is False for name in SEEN) > len(SEEN) // 2  # a busy machine leaves one or two undecided
 
 
 def looked(python: Python) -> Dict[str, Optional[bool]]:

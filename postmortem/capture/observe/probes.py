@@ -44,8 +44,8 @@ _MOST_S, _MOST_QUEUES_S = 0.25, 0.2
 _MOST_MEMORY_S = 1.0
 #: Seconds between two looks at the collectors' flags; each costs 2 µs.
 _STEP_S = 0.01
-#: Looks at the collectors' flags for one at the variables of the thread that has the GIL; most threads of a process that are
-#: looked at so. Such a look costs about a millisecond.
+#: Every so many steps the variables of the thread that has the GIL are looked at, which takes some milliseconds; and the most
+#: threads of a process of which they are.
 _EVERY, _MOST_COMPUTING = 5, 2
 _MOST_COLLECTORS = 64
 #: Number of processes that are searched; the root is among the first.
@@ -118,6 +118,7 @@ class _Interpreter:
         #: Address of a task → of the future that it awaits; of a trio task: its number of steps.
         self._waits: Optional[Dict[str, int]] = None
         self._turns: Dict[str, List[float]] = {}  # address of an event loop → [start of its turn, its callback]
+        self._ticks = 0
         self._computing: Dict[int, Looks] = {}  # address of a thread state → the looks at its loop
         self.calls: Dict[str, List[int]] = {}  # address of a thread state → the call into C that it is in
         self._instructions: Dict[
@@ -213,7 +214,8 @@ class _Interpreter:
                 self._busy += bool(self._memory.u32(self._flag))
                 self._looks += 1
         self._note_holder()
-        self._look_at_loop(self._looks % _EVERY == 0)
+        self._ticks += 1
+        self._look_at_loop(self._ticks % _EVERY == 0)
         for state, (at, first) in list(self._instructions.items()):
             with contextlib.suppress(Fault, OSError):
                 if self._memory.read(at, _INSTRUCTION) == first:

@@ -199,7 +199,7 @@ def hindered(view: View, edge: Edge) -> Optional[Agent]:
             if own is not None and not own.signals and own.kind != "turn":
                 return waker
         return None
-    able = only_able(view, edge)
+    able = only_able(view, edge, beside_servers=True)
     thread = view.graph.places.thread(able) if able is not None else None
     owes = thread is not None and only_able(view, edge, named=True) is not None
     if thread is not None and owes and (asks_for_a_result(thread) or view.computes(thread)):
@@ -236,14 +236,15 @@ def _has_parts(view: View, edge: Edge) -> bool:
     return pool is not None and bool(pool.value)
 
 
-def only_able(view: View, edge: Edge, *, named: bool = False) -> Optional[Agent]:
+def only_able(view: View, edge: Edge, *, named: bool = False, beside_servers: bool = False) -> Optional[Agent]:
     """Return the only thread or task whose code may end a wait; None if there are several, or that is unknown.
 
-    ``named``: only if its code is known to do so.
+    - ``named``: only if its code is known to do so
+    - ``beside_servers``: also if others might, but serve clients, and its code alone is known to do so
     """
     resource = view.graph.places.resource(edge.waiter.pid, edge.resource)
     able = [waker for waker in edge.wakers if waker not in edge.bystanders]
-    if resource is not None and len(able) > 1:
+    if resource is not None and len(able) > 1 and beside_servers:
         able = _with_code(view, resource, able)
     if resource is None or len(able) != 1 or able[0].is_process:
         return None
@@ -254,7 +255,7 @@ def only_able(view: View, edge: Edge, *, named: bool = False) -> Optional[Agent]
 
 
 def _with_code(view: View, resource: Resource, able: List[Agent]) -> List[Agent]:
-    """Return the only agent whose code is known to end a wait, if all others serve clients and could do so for a client alone."""
+    """Return the only agent whose code is known to end a wait, if all others serve: they could do so only for a client."""
     pid = able[0].pid
     sure = [
         one for one in able if any(Agent(pid, w.tid, w.task) == one and w.grade == "names" for w in resource.wakers)
@@ -281,7 +282,7 @@ def _inside(view: View, edge: Edge, process: Agent) -> Optional[Agent]:
         return None
     if main.wait is None or view.computes(main):
         return Agent(process.pid, main.tid)
-    if _waits_for_anyone(view, place, main):
+    if _waits_for_anyone(view, place, main) or (main.wait.kind == "sleep" and _is_served_beside(view, edge, place)):
         held_up = [
             thread for thread in place.process.threads if thread is not main and _is_held_up(view, place, thread)
         ]
@@ -294,14 +295,24 @@ def _inside(view: View, edge: Edge, process: Agent) -> Optional[Agent]:
 
 
 def _waits_for_anyone(view: View, place: Place, main: Thread) -> bool:
-    """Return whether a process waits for whichever client comes next, or its main thread for a signal to end."""
+    """Return whether the main thread of a process waits for whichever client comes next, or for a signal to end."""
     wait = main.wait
     if wait is None:
         return False
     several = view.graph.edges.get(Agent(place.pid, main.tid), ())
     signalled = any(edge.signals and edge.kind not in RESULTS for edge in several)
-    asleep = wait.kind == "sleep" and any(map(_is_served, place.process.threads))
-    return _is_served(main) or signalled or asleep
+    return _is_served(main) or signalled
+
+
+def _is_served_beside(view: View, edge: Edge, place: Place) -> bool:
+    """Return whether an event loop of a process has the other end of a connection, or listens where it leads."""
+    ours = view.graph.places.resource(edge.waiter.pid, edge.resource) if edge.kind == "socket" else None
+    theirs = [place.resources[name] for loop in place.process.loops for name in loop.sockets if name in place.resources]
+    port = _port(ours.remote) if ours is not None else None
+    return port is not None and any(
+        one.remote == (ours.local if ours is not None else None) or (one.listening and _port(one.local) == port)
+        for one in theirs
+    )
 
 
 def _is_served(thread: Thread) -> bool:

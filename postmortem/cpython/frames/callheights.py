@@ -6,7 +6,7 @@ together with the instruction's number of arguments, gives a height that the sta
 Sources of opcodes (instructions may be specialised):
 - 3.8-3.10: Include/opcode.h.
 - 3.11, 3.12: Include/opcode.h and internal/pycore_opcode.h.
-- 3.13-3.15: internal/pycore_opcode_ids.h.
+- 3.13, 3.14: internal/pycore_opcode_ids.h.
 - Stack effects: Python/ceval.c and bytecodes.c.
 """
 
@@ -54,14 +54,14 @@ _CALLS: Dict[Tuple[int, int], _Calls] = {
     (3, 13): _Calls(frozenset({53, *range(162, 182)}), frozenset({57}), 54, 2),
 }  # fmt: skip
 
-#: Call instructions whose operands include a tuple of keyword names.
+#: Call instructions whose operands include a tuple of keyword names, in releases that copy the arguments for such a call.
 _KEYWORDS: Dict[Tuple[int, int], FrozenSet[int]] = {
     (3, 8): frozenset({141}), (3, 9): frozenset({141}), (3, 10): frozenset({141}),
-    (3, 13): frozenset({57}), (3, 14): frozenset({55, 151, 152, 153}), (3, 15): frozenset({53, 154, 155, 156}),
+    (3, 13): frozenset({57}), (3, 14): frozenset({55, 151, 152, 153}),
 }  # fmt: skip
 _WITH_CLEANUP_START = 81
-#: In 3.11 and 3.12 an instruction before the call has the names: KW_NAMES. 3.11 has PRECALL and its cache in between, unless
-#: the call is one of these, which follow it.
+#: In 3.11 and 3.12 an instruction before the call has the names: KW_NAMES. In 3.11 PRECALL and its cache are in between if the
+#: call is one of these; the others are PRECALL itself.
 _KW_NAMES, _AFTER_PRECALL = 172, frozenset({22, 23, 24, 171})
 
 
@@ -85,9 +85,9 @@ def least_height(frames: Frames, frame: Frame, inner: Optional[Frame]) -> Option
 
 
 def may_call_method(frames: Frames, frame: Frame) -> bool:
-    """Return whether a frame is in a call that may have been given a bound method, an object, and not its two parts.
+    """Return whether a frame is in a call that may have been given a bound method as one object, not as its two parts.
 
-    Up to 3.10 in calls whose callable takes one slot; from 3.11 to 3.13 at the end of a `with`, which calls ``__exit__``.
+    Up to 3.10 these are calls whose callable takes one slot; from 3.11 to 3.13 any call may be, as that of ``__exit__`` is.
     """
     calls, instruction = _CALLS.get(frames.objects.layout.version), _instruction(frames, frame)
     return calls is not None and bool(instruction) and instruction[0] in (calls.one_slot or calls.plain)
@@ -98,8 +98,11 @@ def leaves_with(frames: Frames, frame: Frame) -> bool:
     return frames.objects.layout.version == (3, 8) and _instruction(frames, frame)[:1] == bytes((_WITH_CLEANUP_START,))
 
 
-def passes_keywords(frames: Frames, frame: Frame) -> bool:
-    """Return whether a frame is in a call that passes arguments by keyword, as far as its instruction tells."""
+def copies_arguments(frames: Frames, frame: Frame) -> bool:
+    """Return whether a frame is in a call with named arguments, for which C code copies all of them (3.8-3.14).
+
+    Of a call that unpacks a dict, which may be empty, it is not known: False.
+    """
     version, instruction = frames.objects.layout.version, _instruction(frames, frame)
     if len(instruction) < 2:
         return False
@@ -107,9 +110,7 @@ def passes_keywords(frames: Frames, frame: Frame) -> bool:
         back = 6 if version == (3, 11) and instruction[0] in _AFTER_PRECALL else 2
         if _instruction(frames, frame, back)[:1] == bytes((_KW_NAMES,)):
             return True
-    calls = _CALLS.get(version)
-    unpacks = calls is not None and instruction[0] == calls.unpacking and bool(instruction[1] & 1)
-    return unpacks or instruction[0] in _KEYWORDS.get(version, ())
+    return instruction[0] in _KEYWORDS.get(version, ())
 
 
 def _instruction(frames: Frames, frame: Frame, back: int = 0) -> bytes:

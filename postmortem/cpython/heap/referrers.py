@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
 from ...memory import Fault
-from ..frames.callheights import least_height, leaves_with, may_call_method, passes_keywords
+from ..frames.callheights import copies_arguments, least_height, leaves_with, may_call_method
 from ..frames.frame import Frame
 from ..objects.builtins import NotThat
 from ..objects.wordsearch import WordSearch
@@ -168,8 +168,8 @@ class Referrers:
     def _called_method(self, address: int) -> List[Reference]:
         """Return the reference to a bound method that a frame is calling, at most one.
 
-        Its ``self`` is in its place on the value stack meanwhile (Objects/classobject.c, method_vectorcall; 3.8-3.13).
-        Presumed, unless it is the only method that binds this function to this object.
+        Meanwhile ``self`` is in its place on the value stack (Objects/classobject.c, method_vectorcall; 3.8-3.13), or it is on
+        none, where a `with` of 3.8 ends. Presumed, unless it is the only method that binds this function to this object.
         """
         frames, objects = self._python.frames, self._python.objects
         if objects.type_name(address) != "method":
@@ -179,7 +179,7 @@ class Referrers:
             code = objects.field(function, self._python.layout.func_code)
             for span in self._spans:
                 frame, inner = span.frame, span.inner
-                if inner is None or inner.code.address != code:
+                if inner is None or inner.code.address != code or self._first(inner) != instance:
                     continue
                 leaves = leaves_with(frames, frame)
                 if not leaves and not may_call_method(frames, frame):
@@ -195,7 +195,9 @@ class Referrers:
     def _binds_alone(self, method: int, function: int, instance: int) -> bool:
         """Return whether no other method than this one binds a function to an object; False if that is unknown."""
         known = self._known.get(instance)
-        holders = {one.holder.address for one in known.found if one.holder is not None} if known is not None else set()
+        if known is None or known.counted != known.count:
+            return False
+        holders = {one.holder.address for one in known.found if one.holder is not None}
         bound = {at for at in holders if self._python.objects.type_name(at) == "method"}
         with contextlib.suppress(Fault):
             return {at for at in bound if self._python.memory.u64(at + _METHOD_FUNCTION) == function} == {method}
@@ -204,23 +206,28 @@ class Referrers:
     def _under_construction(self, address: int, missing: int) -> List[Reference]:
         """Return the references that C code has to an object while its ``__init__`` runs; none unless all missing are among them.
 
-        The call of the class has one; where arguments are passed by keyword, the copy of the arguments has another
-        (type_call in Objects/typeobject.c, _PyStack_UnpackDict in Objects/call.c; 3.8-3.15).
+        The call of the class has one (type_call in Objects/typeobject.c; 3.8-3.15). Where arguments are passed by keyword, their
+        copy has another (_PyStack_UnpackDict in Objects/call.c; 3.8-3.14).
         """
-        made = self._made.get(address)
-        if made is None or missing > (2 if passes_keywords(self._python.frames, made.frame) else 1):
+        caller = self._under_way.get(address)
+        if caller is None or missing > (2 if copies_arguments(self._python.frames, caller.frame) else 1):
             return []
-        return [Reference(made.start, True, STACK, None, made.thread, made.frame, made.task)] * missing
+        return [Reference(caller.start, True, STACK, None, caller.thread, caller.frame, caller.task)] * missing
+
+    def _first(self, frame: Frame) -> Optional[int]:
+        """Return the value of a function's first argument; None if it is unbound."""
+        names = frame.code.local_names()
+        return self._python.frames.local(frame, names[0]) if names else None
 
     @cached_property
-    def _made(self) -> Dict[int, _Span]:
+    def _under_way(self) -> Dict[int, _Span]:
         """Objects whose ``__init__`` runs → the frame that called their class."""
         frames, objects = self._python.frames, self._python.objects
         found: Dict[int, _Span] = {}
         for span in self._spans:
             if span.inner is None or span.inner.code.name != "__init__":
                 continue
-            made = next((value for _name, value in frames.locals(span.inner)), None)
+            made = self._first(span.inner)
             with contextlib.suppress(Fault, NotThat):
                 if made is not None and objects.type_of(made).address in frames.value_stack(span.frame):
                     found.setdefault(made, span)

@@ -175,6 +175,10 @@ class Objects:
             self._texts[address] = text
         return text
 
+    def forget_texts(self) -> None:
+        """Forget the texts read so far: in a running process other ones may be at their addresses by now."""
+        self._texts.clear()
+
     def optional_text(self, address: int) -> Optional[str]:
         """Return a str; None if it is unreadable or not a str."""
         try:

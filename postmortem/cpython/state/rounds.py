@@ -1,60 +1,66 @@
 """A loop that turns without getting further: looks at the frames of a thread that computes, while it runs.
 
-Each look reads the stack and, of the deepest frames that all looks have in common, the fingerprints of their variables. The
-loop turns if one of these frames was seen to step back. It does not get further if every variable of these frames, and every
-global that they use, returns to values that it had before.
+Each look reads the stack. Of the innermost frames that all looks have in common it takes the fingerprints of all variables, and
+of the globals that these frames and those further in use. The loop turns if one of these frames was seen to step back. It does
+not get further if all that was read returns, together, to what it was before, and if none of the frames further out was ever
+seen at another instruction: otherwise the loop may be there.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from typing import Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, FrozenSet, Hashable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...sourcepaths import is_stdlib
 from ..frames.frame import Frame
 from .interpreter import Python, current_frame
 from .prints import Prints
 
-#: Looks that decide, frames of one that are read, and of a stack.
-LEAST_LOOKS, _FRAMES, _MOST_FRAMES = 8, 3, 200
-#: Frames around those of which only what counts their rounds is read.
-_CALLERS = 20
+#: Fewest looks that decide, and fewest at one place of the loop.
+LEAST_LOOKS, _LEAST_AT = 8, 4
+#: Number of frames of which the variables are read, of their callers that are watched, and of frames that a stack may have.
+_FRAMES, _CALLERS, _MOST_FRAMES = 3, 20, 200
 _MOST_CHANGED = 8
 #: Steps back that show that a loop turns.
 _LEAST_TURNS = 3
 #: Seconds that the looks at one thread may take, all together.
 _MOST_S = 0.25
-#: Names of functions, used by the frames that a look finds, whose answers depend on more than the program's variables: on the
-#: clock, on chance, on other threads and processes, on files.
+#: Names of functions and attributes whose values depend on more than the program's variables: on the clock, on chance, on other
+#: threads and processes, on files and connections. Of code that uses one it is not known whether its loop gets further.
 _OUTSIDE: FrozenSet[str] = frozenset((
-    "time", "monotonic", "perf_counter", "process_time", "thread_time", "time_ns", "monotonic_ns", "perf_counter_ns", "now",
-    "utcnow", "today", "random", "randint", "randrange", "choice", "shuffle", "uniform", "getrandbits", "urandom", "is_set",
-    "is_alive", "poll", "qsize", "empty", "full", "done", "cancelled", "exists", "is_file", "isfile", "stat", "getsize",
-    "listdir", "scandir", "read", "readline", "recv", "send", "write", "getrusage", "get_nowait", "put_nowait", "acquire",
-    "locked", "sched_yield", "wait", "select", "exit_code", "returncode", "next", "send", "__next__",
+    "__next__", "access", "acquire", "active_count", "cancelled", "choice", "choices", "clock_gettime", "default_timer",
+    "done", "empty", "execute", "exists", "exitcode", "fetchall", "fetchmany", "fetchone", "full", "gauss", "get_nowait",
+    "getmtime", "getrandbits", "getrusage", "getsize", "glob", "is_alive", "is_dir", "is_file", "is_set", "isdir", "isfile",
+    "iterdir", "kill", "lexists", "listdir", "localtime", "locked", "monotonic", "monotonic_ns", "next", "now",
+    "perf_counter", "perf_counter_ns", "pid_exists", "poll", "print", "process_time", "put_nowait", "qsize", "randint",
+    "random", "randrange", "read", "readinto", "readline", "readlines", "recv", "recv_into", "returncode", "running",
+    "sample", "scandir", "sched_yield", "select", "send", "sendall", "shuffle", "sleep", "stat", "thread_time", "time",
+    "time_ns", "today", "uniform", "urandom", "utcnow", "uuid4", "wait", "waitpid", "write", "writerow",
 ))  # fmt: skip
 
 
-#: Name → fingerprint; None: not read in full.
-_Prints = Mapping[str, Optional[int]]
+class _Look(NamedTuple):
+    """One look.
 
+    - ``frames``: those in common with the looks before, outermost first; ``first``: the first of which all variables are read
+    - ``state``: (position, name of a variable) → fingerprint; None: not read in full
+    - ``used``: (namespace, name of a global) → the same
+    """
 
-class _Seen(NamedTuple):
-    """A frame at one look."""
-
-    frame: Frame
-    prints: Optional[_Prints]  # by name of a variable; None if the frame was not read
-    whole: bool = False  # all of its variables were read, not only those that count a caller's rounds
+    frames: Sequence[Frame]
+    first: int
+    state: Mapping[Tuple[int, str], Optional[int]]
+    used: Mapping[Tuple[int, str], Optional[int]]
 
 
 class Rounds(NamedTuple):
     """What the looks at a thread showed.
 
     - ``function``, ``file``, ``first_line``: of the innermost frame that all looks have in common
-    - ``turns``: how often it, or one below it, was seen to step back
-    - ``same``: whether all variables of these frames returned to their values; None if one was not read in full
-    - ``changed``: names of variables that did not
+    - ``turns``: how often it, or a common frame that called it, was seen to step back
+    - ``same``: whether all that was read returned to its values; None if that is not known
+    - ``changed``: names of variables that did not return
     """
 
     function: str
@@ -71,11 +77,12 @@ class Looks:
 
     def __init__(self, python: Python, state: int) -> None:
         self._python, self._state = python, state
-        self._looks: List[List[_Seen]] = []  # outermost frame first
-        self._globals: List[Mapping[Tuple[int, str], Optional[int]]] = []
+        self._looks: List[_Look] = []
         self._common = _MOST_FRAMES  # number of outer frames that all looks have in common
-        self._watched: Optional[Frame] = None  # the innermost frame that all looks have in common so far
-        self._instruction = self._steps_back = 0  # of that frame, between two looks
+        #: The innermost frames that all looks have in common so far: position → (frame, its instruction).
+        self._watched: Dict[int, Tuple[Frame, Optional[int]]] = {}
+        self._glanced = self._steps_back = 0  # steps back of the innermost one since the last look, and before
+        self._moved: Set[int] = set()  # positions of frames that were seen at another instruction
         self._spent = 0.0
         self._depends = False  # on what is outside of the program's variables
 
@@ -90,15 +97,28 @@ class Looks:
             self._spent += time.thread_time() - began
 
     def glance(self) -> None:
-        """Read only where the innermost common frame is. Raises Fault."""
-        if self._watched is not None:
-            layout, memory = self._python.layout, self._python.memory
-            at = self._watched.address + layout.fr_instr
-            now = memory.u32(at) if layout.heap_frames else memory.u64(at)
-            self._steps_back += now < self._instruction
-            self._instruction = now
+        """Read only where the innermost common frames are. Raises Fault."""
+        layout, memory = self._python.layout, self._python.memory
+        for at, (frame, before) in list(self._watched.items()):
+            place = frame.address + layout.fr_instr
+            now = memory.u32(place) if layout.heap_frames else memory.u64(place)
+            self._watched[at] = frame, now
+            if before is not None and now != before:
+                self._moved.add(at)
+                self._glanced += at == self._common - 1 and now < before
 
     def _look(self) -> None:
+        frames = self._stack()
+        if not frames or (self._looks and not _is_same(self._looks[0].frames[0], frames[0])):
+            return  # the chain was read while a generator left it
+        known = self._looks[-1].frames if self._looks else frames
+        same = next((n for n, (old, new) in enumerate(zip(known, frames)) if not _is_same(old, new)), len(known))
+        self._common = min(self._common, same, len(frames))
+        self._watch(frames, self._common)
+        self._looks.append(self._read(frames, self._common))
+
+    def _stack(self) -> List[Frame]:
+        """Return the frames, outermost first; empty if there are too many. Raises Fault or NotThat."""
         python = self._python
         frames: List[Frame] = []
         at = current_frame(python.memory, python.runtime, self._state)
@@ -107,67 +127,64 @@ class Looks:
             at = visit.previous
             if visit.frame is not None:
                 frames.append(visit.frame)
-        if at or not frames:
-            return
-        frames.reverse()
-        if self._looks and not _is_same(self._looks[0][0].frame, frames[0]):
-            return  # the chain was read while a generator left it
-        if self._looks:
-            same = zip(self._looks[-1], frames)
-            number = next((n for n, (old, new) in enumerate(same) if not _is_same(old.frame, new)), None)
-            self._common = min(self._common, len(frames), len(self._looks[-1]), *(() if number is None else (number,)))
-        last = min(self._common, len(frames))
-        if self._watched is None or not _is_same(self._watched, frames[last - 1]):
-            self._watched, self._instruction, self._steps_back = frames[last - 1], 0, 0
-        prints = Prints(python.frames)
-        first = _first(frames[:last])
-        inside: List[Optional[Frame]] = [*frames[1:], None]
-        read = [_Seen(frame, prints.of_frame(frame, inside[at]), True) for at, frame in _backwards(frames, first, last)]
-        least = max(0, first - _CALLERS)
-        callers = [_Seen(frame, prints.of_caller(frame, inside[at])) for at, frame in _backwards(frames, least, first)]
+        return [] if at else frames[::-1]
+
+    def _watch(self, frames: Sequence[Frame], last: int) -> None:
+        """Watch the innermost common frames; count the glances at the very innermost one if it is still there."""
+        known = self._watched.get(last - 1)
+        if known is None or not _is_same(known[0], frames[last - 1]):
+            self._steps_back = self._glanced = 0
+        self._steps_back += self._glanced
+        self._glanced = 0
+        for at in [at for at in self._watched if at >= last]:
+            del self._watched[at]
+        for at in range(max(0, last - _FRAMES - _CALLERS), last):
+            if at not in self._watched:
+                self._watched[at] = frames[at], None
+
+    def _read(self, frames: Sequence[Frame], last: int) -> _Look:
+        """Read what a look needs, the innermost frames first."""
+        prints, first = Prints(self._python.frames), _first(frames[:last])
+        state: Dict[Tuple[int, str], Optional[int]] = {}
         used: Dict[Tuple[int, str], Optional[int]] = {}
+        inside: List[Optional[Frame]] = [*frames[1:], None]
         codes = Counter(frame.code.address for frame in frames)
-        # of a recursion, the stack itself tells how far it has got
-        self._depends = self._depends or any(codes[seen.frame.code.address] > 1 for seen in read)
-        for frame in frames[first:]:
+        for at in range(len(frames) - 1, first - 1, -1):
+            frame = frames[at]
+            if at < last:
+                state.update(((at, name), value) for name, value in prints.of_frame(frame, inside[at]).items())
+                self._depends = (
+                    self._depends or codes[frame.code.address] > 1
+                )  # a recursion's stack tells how far it is
             if not is_stdlib(frame.code.filename):
                 used.update(prints.of_globals(frame))
                 self._depends = self._depends or not _OUTSIDE.isdisjoint(frame.code.used_names())
-        self._globals.append(used)
-        outermost = [_Seen(frame, None) for frame in frames[:least]]
-        self._looks.append([*outermost, *reversed(callers), *reversed(read)])
+        return _Look(frames[:last], first, state, used)
 
     def rounds(self) -> Optional[Rounds]:
         """Return what the looks showed; None if they have too little in common."""
         if len(self._looks) < LEAST_LOOKS or not self._common:
             return None
-        first = _first([seen.frame for seen in self._looks[-1][: self._common]])
-        positions = range(max(0, first - _CALLERS), self._common)
-        columns = [
-            [
-                look[n]
-                for look in self._looks
-                if len(look) > n and look[n].prints is not None and look[n].whole == (n >= first)
-            ]
-            for n in positions
-        ]
-        if any(len(column) < LEAST_LOOKS for column in columns[-(self._common - first) :]):
-            return None
-        turns = max(self._steps_back, sum(_steps_back(column) for column in columns))
-        answers = [*map(_returned, columns), _of_globals(self._globals)]
-        moved = {name for answer in answers for name in answer.moved}
-        unknown = self._depends or any(answer.unknown for answer in answers) or turns < _LEAST_TURNS
-        same, changed = False if moved else None if unknown else True, sorted(moved - {""})
-        code = self._looks[-1][self._common - 1].frame.code
-        return Rounds(
-            code.name, code.filename, code.firstlineno, len(self._looks), turns, same, tuple(changed[:_MOST_CHANGED])
+        frames = self._looks[-1].frames[: self._common]
+        first = _first(frames)
+        looks = [look for look in self._looks if look.first <= first]
+        at_place = _at_one_place(looks, first, self._common)
+        turns = max(self._steps_back, *(_steps_back(self._looks, at) for at in range(first, self._common)))
+        still = not any(at < first for at in self._moved) and all(_stays(self._looks, at) for at in range(first))
+        states = [{key: value for key, value in look.state.items() if key[0] < self._common} for look in at_place]
+        going = _going_on(states) | _going_on([look.used for look in looks])
+        known = (
+            len(looks) >= LEAST_LOOKS
+            and len(at_place) >= _LEAST_AT
+            and turns >= _LEAST_TURNS
+            and still
+            and not self._depends
         )
-
-
-def _backwards(frames: Sequence[Frame], first: int, last: int) -> Iterator[Tuple[int, Frame]]:
-    """Yield the frames between two positions with their position, the innermost one first."""
-    for at in range(last - 1, first - 1, -1):
-        yield at, frames[at]
+        same = known and _returns([frozenset(state.items()) for state in states]) and _all_return(looks)
+        code = frames[-1].code
+        changed = tuple(sorted(going - {""})[:_MOST_CHANGED])
+        answer = False if going else True if same else None
+        return Rounds(code.name, code.filename, code.firstlineno, len(self._looks), turns, answer, changed)
 
 
 def _first(frames: Sequence[Frame]) -> int:
@@ -187,44 +204,48 @@ def _is_same(old: Frame, new: Frame) -> bool:
     return old.address == new.address and old.code.address == new.code.address
 
 
-def _steps_back(column: List[_Seen]) -> int:
-    return sum(new.frame.lasti < old.frame.lasti for old, new in zip(column, column[1:]))
+def _steps_back(looks: Sequence[_Look], at: int) -> int:
+    """Return how often a frame was before the instruction at which the look before had found it."""
+    return sum(new.frames[at].lasti < old.frames[at].lasti for old, new in zip(looks, looks[1:]))
 
 
-class _Answer(NamedTuple):
-    """Which variables went on to new values, and whether that is not known of one."""
-
-    moved: Set[str]
-    unknown: bool
+def _stays(looks: Sequence[_Look], at: int) -> bool:
+    """Return whether a frame was at the same instruction at all looks."""
+    return len({look.frames[at].lasti for look in looks}) == 1
 
 
-def _returned(column: List[_Seen]) -> _Answer:
-    """Compare a frame's variables where it was seen most often: elsewhere in its loop they may have other values."""
-    often = Counter(seen.frame.lasti for seen in column).most_common(1)[0][0]
-    there = [seen.prints for seen in column if seen.frame.lasti == often and seen.prints is not None]
-    names = {name for prints in there for name in prints}
-    return _compared({name: [prints[name] for prints in there if name in prints] for name in names})
+def _at_one_place(looks: Sequence[_Look], first: int, last: int) -> List[_Look]:
+    """Return the looks that found the frames at the instructions at which they were most often, and read them in full."""
+    whole = [look for look in looks if None not in look.state.values()]
+    places: Dict[Hashable, List[_Look]] = {}
+    for look in whole:
+        places.setdefault(tuple(frame.lasti for frame in look.frames[first:last]), []).append(look)
+    return max(places.values(), key=len, default=[])
 
 
-def _of_globals(looks: List[Mapping[Tuple[int, str], Optional[int]]]) -> _Answer:
-    """Compare globals, each over the looks at which a frame was there that uses it."""
-    names = {name for look in looks for name in look}
-    return _compared({name[1]: [look[name] for look in looks if name in look] for name in names})
+def _going_on(looks: Sequence[Mapping[Tuple[int, str], Optional[int]]]) -> FrozenSet[str]:
+    """Return the names of variables that had new values at most looks."""
+    going = set()
+    for key in {key for look in looks for key in look}:
+        values = [look[key] for look in looks if key in look]
+        if None not in values and len(set(values)) > _few(len(values)):
+            going.add(key[1])
+    return frozenset(going)
 
 
-def _compared(values: Mapping[str, List[Optional[int]]]) -> _Answer:
-    """Compare the fingerprints that each variable had, in the order of the looks.
+def _all_return(looks: Sequence[_Look]) -> bool:
+    """Return whether all globals return to their values, each at the looks that found code which uses it."""
+    keys = {key for look in looks for key in look.used}
+    values = {key: [look.used[key] for look in looks if key in look.used] for key in keys}
+    return all(None not in found and _returns(found) for found in values.values())
 
-    It goes on if most of them are new; it returns if the last value is one that it had before another, or the only one.
-    """
-    moved: Set[str] = set()
-    unknown = False
-    for name, found in values.items():
-        runs = [value for at, value in enumerate(found) if not at or value != found[at - 1]]
-        if None in runs:
-            unknown = True
-        elif len(set(runs)) > max(2, len(found) // 3):
-            moved.add(name)
-        elif len(runs) > 1 and runs[-1] not in runs[:-1]:
-            unknown = True
-    return _Answer(moved, unknown)
+
+def _returns(values: Sequence[Hashable]) -> bool:
+    """Return whether few values alternate: the last one is the only one, or there was another between it and itself."""
+    runs = [value for at, value in enumerate(values) if not at or value != values[at - 1]]
+    return bool(runs) and len(set(runs)) <= _few(len(values)) and (len(runs) == 1 or runs[-1] in runs[:-1])
+
+
+def _few(looks: int) -> int:
+    """Return the number of values, at so many looks, up to which they alternate rather than go on."""
+    return max(2, looks // 3)

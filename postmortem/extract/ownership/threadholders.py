@@ -20,6 +20,8 @@ _MAX_SEARCHED = 1_000
 _MAX_LOCALS = 50
 #: Innermost frames of a thread that may be inside of a lock's own methods.
 _MOST_INSIDE = 4
+#: Methods of a lock's class that take it.
+_TAKES = ("__enter__", "acquire")
 
 
 class Wanted(NamedTuple):
@@ -239,12 +241,12 @@ class ThreadHolders:
                 self._own(address, found, "inferred")
 
     def _through_objects(self, unowned: Set[int]) -> Dict[int, List[Ownership]]:
-        """Return, by lock, who is in a `with` of the object in whose method others wait for it: a lock of a class of its own."""
+        """Return, by lock, who is in a `with` of the object in whose ``__enter__`` or ``acquire`` others wait for that lock."""
         inside: Dict[int, Set[int]] = {}
         for state in self._threads.values() if unowned else ():
-            for frame in state.frames[:_MOST_INSIDE]:
-                owner = None if is_stdlib(frame.code.filename) else self._python.frames.local(frame, "self")
-                if owner is not None:
+            for depth, frame in enumerate(state.frames[:_MOST_INSIDE]):
+                owner = self._python.frames.local(frame, "self")
+                if owner is not None and self._enters(owner, state.frames[depth : depth + _MOST_INSIDE]):
                     values = [
                         value for _name, value in itertools.islice(self._python.frames.locals(frame), _MAX_LOCALS)
                     ]
@@ -257,6 +259,12 @@ class ThreadHolders:
                         claim = Ownership(lock, tid, "inferred", Acquired(frame, depth, line))
                         claims.setdefault(lock, []).append(claim)
         return claims
+
+    def _enters(self, owner: int, frames: Sequence[Frame]) -> bool:
+        """Return whether the outermost of an object's methods, from the first frame on, is one that takes a lock."""
+        local = self._python.frames.local
+        inside = list(itertools.takewhile(lambda frame: local(frame, "self") == owner, frames))
+        return bool(inside) and inside[-1].function in _TAKES and not is_stdlib(inside[-1].code.filename)
 
     def _others_may(self, tids: Set[int]) -> bool:
         """Return whether other threads may have acquired something that their source does not show."""

@@ -115,8 +115,10 @@ class _ThreadReader:
 
     def _rounds(self, state: Optional[ThreadState]) -> Optional[Rounds]:
         told = self._context.probe("rounds").get(str(state.address)) if state is not None else None
-        if not isinstance(told, dict) or not told.keys() >= _ROUNDS:
+        if state is None or not isinstance(told, dict) or not told.keys() >= _ROUNDS:
             return None
+        if not any((f.code.name, f.code.filename) == (told["function"], told["file"]) for f in state.frames):
+            return None  # another thread's, or it has returned since
         numbers = {name: told[name] for name in ("first_line", "looks", "turns")}
         return Rounds(told["function"], told["file"], **numbers, same=told.get("same"), changed=tuple(told["changed"]))
 

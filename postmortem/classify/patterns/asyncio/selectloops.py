@@ -20,7 +20,7 @@ from ...pattern import Match
 
 _SELECTS = re.compile(r"\b(?:select|poll|epoll_wait|kevent|_poll)\s*\(")
 #: Least share of the samples with the loop's function, in the call of select, and in the loop's own package. The call takes a few
-#: microseconds of a turn of 50 and more: about a twelfth of 50 to 100 samples, of which any window may have fewer by chance.
+#: microseconds of a turn of 50 or more. That is one of twelve samples; of 50 to 100 samples, by chance, fewer.
 _ALWAYS, _IN_SELECT, _OWN = 0.8, 0.03, 0.9
 #: Voluntary switches a second from which the loop does sleep in select.
 _SLEEPS = 20.0

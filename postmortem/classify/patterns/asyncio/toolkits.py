@@ -29,7 +29,9 @@ _INSIDE = Template("{thread} is in {function}, called inside a callback of its e
 _WAITS = Template(
     "{thread} is in {function}, called by {emit}: a signal that returns when its slot has run on another thread"
 )
-_ONLY = Template("{thread} is the only thread of the process that runs such a loop")
+_ONLY = Template(
+    "{thread} is the only thread of the process that runs such a loop, {other} the only one that Qt has started"
+)
 _REMEDY = Template(
     "Do not wait for a thread inside a callback of the loop that it needs: let its `finished` signal do the rest, or connect the "
     "signal with a queued connection, which does not wait."
@@ -37,16 +39,16 @@ _REMEDY = Template(
 
 
 def blocked_toolkits(view: View, process: Process) -> Iterator[Match]:
-    """Yield a match for the only toolkit's loop of a process, if its callback joins a thread that waits for a slot."""
-    runs = [thread for thread in process.threads if _found(_outside(thread), _LOOPS) is not None]
-    if len(runs) != 1 or view.moves(runs[0]):
+    """Yield a match for the only Qt loop of a process, if its callback joins the only Qt thread, which waits for a slot."""
+    runs = [thread for thread in process.threads if _found(thread.native, _LOOPS) is not None]
+    begun = [thread for thread in process.threads if _found(thread.native, _ENTRY) is not None]
+    if len(runs) != 1 or len(begun) != 1 or not _is_endless(view, runs[0]):
         return
     thread, who = runs[0], clauses.named(runs[0])
     joins, loop = _found(_above(thread), _JOINS), _found(_outside(thread), _LOOPS)
-    waiting = [one for one in process.threads if one is not thread and _emits(one) and not view.moves(one)]
-    if joins is None or loop is None or len(waiting) != 1:
+    other, frame = begun[0], own_frame(thread.python)
+    if joins is None or loop is None or not _emits(other) or not _is_endless(view, other):
         return
-    other, frame = waiting[0], own_frame(thread.python)
     until, emit = _found(_above(other), _UNTIL_RUN), _found(_above(other), _EMITS)
     places = ((thread, frame), (other, own_frame(other.python)))
     yield Match(
@@ -55,7 +57,7 @@ def blocked_toolkits(view: View, process: Process) -> Iterator[Match]:
         evidence=(
             _INSIDE(thread=who, function=joins, loop=loop),
             _WAITS(thread=clauses.named(other), function=until, emit=emit),
-            _ONLY(thread=who),
+            _ONLY(thread=who, other=clauses.named(other)),
         ),
         culprits=tuple(view.culprit(process, at, one) for one, at in places if at is not None),
         remedy=_REMEDY(),
@@ -63,12 +65,17 @@ def blocked_toolkits(view: View, process: Process) -> Iterator[Match]:
     )
 
 
+def _is_endless(view: View, thread: Thread) -> bool:
+    """Return whether a thread waits without a time limit, and did not go on."""
+    return thread.wait is not None and thread.wait.endless is True and not view.moves(thread)
+
+
 def _emits(thread: Thread) -> bool:
-    """Return whether a thread of the toolkit's is in a signal that waits for its slot."""
+    """Return whether a thread is in a signal that waits for its slot."""
     above = _above(thread)
     at = next((i for i, frame in enumerate(above) if (frame.function or "").startswith(_UNTIL_RUN)), None)
     called = above[at + 1 : at + 2] if at is not None else []
-    return _found(called, _EMITS) is not None and _found(thread.native, _ENTRY) is not None
+    return _found(called, _EMITS) is not None
 
 
 def _above(thread: Thread) -> List[NativeFrame]:

@@ -3,10 +3,10 @@
 **What it looks like.** A thread uses a whole core; in every sample of the window the same function is on its stack, and
 what lies above it changes.
 
-**Easily mistaken for** a long but healthy computation: from outside the two look alike. Progress cannot be seen, so this
-is *possible*, and *likely* only when others wait meanwhile: threads for a lock that this one holds, or the timers and tasks
-of an event loop for a coroutine that computes without an `await`; or when the loop was seen to go around while all that it
-computes with stayed as it was.
+**Easily mistaken for** a long but healthy computation: mostly the two look alike from outside, and this is *possible*. It is
+*likely* when the loop was seen to go around while all that it computes with returned to what it was; or when others wait
+meanwhile: threads for a lock that this one holds, or the timers and tasks of an event loop for a coroutine that computes without
+an `await`.
 
 **Why it hangs.** A condition that never becomes true: a search without a bound, a retry without a limit, a cursor that does
 not move.
@@ -34,7 +34,7 @@ PATTERN = Pattern(
     title="one thread runs Python code at 100 % and never leaves a function",
     explanation=(
         "The thread computes without pause and was inside the same function in every sample. If that function should have "
-        "been done long ago, its loop does not end. Whether it makes progress cannot be seen from outside."
+        "been done long ago, its loop does not end. Whether it makes progress can seldom be seen from outside."
     ),
     remedy="Check the loop's condition and bound it (a maximum of rounds, a deadline); log its progress to tell slow from stuck.",
     needs=("window",),
@@ -56,10 +56,12 @@ _ON_ITS_STACK = Template("{function} is on its stack in {share:.0%} of the sampl
 _MOVES = Template(", while what it calls changes")
 _HOLDS = Template("{count:n thread} {count:v wait} for a lock that it holds meanwhile")
 _SAME = Template(
-    "{function} went around at least {turns} times, and its variables had the same values again, at {looks} looks: nothing "
-    "that it computes with changes"
+    "{function}, or a function that called it, went around at least {turns} times, and at {looks} looks its variables came back "
+    "to the same values: nothing that it computes with changes for good"
 )
-_CHANGES = Template("variables of {function} change from round to round: {names:, }")
+_CHANGES = Template(
+    "variables that {function}, or a function that called it, uses change from round to round: {names:, }"
+)
 _NO_IO = Template("the process read and wrote nothing during the window")
 _LOOP_TURNS = Template("the event loop of {thread} keeps turning; no function blocks it")
 _MOVES_BETWEEN = Template("{thread} is busy, but moves between functions")

@@ -153,7 +153,8 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
         if task.state != "pending" or thread is None or not (awaits_network(task.stack) or task.id in alone):
             continue
         wait, asks = thread.wait, set_by_protocols(resources, task)
-        if wait is None or wait.kind != "event-loop" or (task.moved if asks else view.moves(thread)):
+        moves = task.moved if asks and task.moved is not None else view.moves(thread)
+        if wait is None or wait.kind != "event-loop" or moves:
             continue  # what else its loop does sets no future of a protocol
         endless = task.wait.endless is True if asks and task.wait is not None else wait.endless is True
         frame = own_frame(task.stack)

@@ -132,7 +132,7 @@ def match(view: View) -> Iterator[Answer]:
                 waits = {agent for agent, _waker in holders if _wants(view, agent, resource)}
                 holders = [one for one in holders if one[0] not in waits] or holders
             free = [a for a, _w in holders if not _starves(view, process, resource, a)]
-            keep = free or _parked(view, holders)
+            keep = free or _parked(view, resource, holders)
             if keep and _is_kept(view, process, resource, keep):
                 yield _kept(view, process, resource, holders, keep)
             elif free and _is_crowded(view, process, resource, free):
@@ -181,22 +181,26 @@ def _waits_for_one_who_wants(view: View, agent: Agent, resource: Resource) -> bo
     return at > 0 and not any(edge.signals or view.graph.is_limited(edge) for edge in edges[:at])
 
 
-def _is_kept(view: View, process: Process, resource: Resource, free: List[Agent]) -> bool:
-    """Return whether the holders that could go on rest elsewhere, while nobody who waits gets a part."""
+def _is_kept(view: View, process: Process, resource: Resource, keep: List[Agent]) -> bool:
+    """Return whether these holders rest elsewhere, while nobody who waits gets a part."""
     full = resource.limit is not None and sum(w.role == "holder" for w in resource.wakers) >= resource.limit
     if resource.kind != "pool" or not full:
         return False
     return not any(_moves(view, agent) for agent in _waiters(process, resource)) and all(
-        _rests(view, agent) for agent in free
+        _rests(view, agent) for agent in keep
     )
 
 
-def _parked(view: View, holders: List[Holder]) -> List[Agent]:
-    """Return the holders if all of them wait for an item of a queue each: consumers, which keep a part while nothing comes."""
+def _parked(view: View, resource: Resource, holders: List[Holder]) -> List[Agent]:
+    """Return the holders if all of them wait for an item of a queue: consumers, which keep a part while nothing comes.
+
+    None of them if what they wait for has to come from one that wants a part.
+    """
     who = list(dict.fromkeys(agent for agent, _waker in holders))
     edges = [telling(view, agent) for agent in who]
-    parked = all(edge is not None and edge.kind in ("queue", "async-queue") for edge in edges)
-    return who if len(who) > 1 and parked else []
+    parked = len(who) > 1 and all(edge is not None and edge.kind in ("queue", "async-queue") for edge in edges)
+    bound = any(view.graph.needs(a, resource.id) or _waits_for_one_who_wants(view, a, resource) for a in who)
+    return who if parked and not bound else []
 
 
 def _is_crowded(view: View, process: Process, resource: Resource, free: List[Agent]) -> bool:
@@ -322,9 +326,9 @@ def _waiters(process: Process, resource: Resource) -> List[Agent]:
     return threads + [Agent(process.pid, task=task) for task in resource.waiting_tasks]
 
 
-def _kept(view: View, process: Process, resource: Resource, holders: List[Holder], free: List[Agent]) -> Match:
+def _kept(view: View, process: Process, resource: Resource, holders: List[Holder], keep: List[Agent]) -> Match:
     """Return the match of a pool whose parts are kept by agents that rest elsewhere."""
-    who = list(dict.fromkeys(free))
+    who = list(dict.fromkeys(keep))
     keeping = [(agent, waker) for agent, waker in holders if agent in who]
     pool, told = resource.description, (_TASKS if who[0].task is not None else _THREADS)(count=len(who))
     at = clauses.at(own_frame(view.graph.places.stack(who[0])))

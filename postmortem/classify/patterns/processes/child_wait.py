@@ -5,7 +5,8 @@ is alive.
 
 **Easily mistaken for** `pipe-deadlock`, where the child cannot end because its parent does not read what it writes.
 
-**Why it hangs.** The child has not ended; its own finding, beside this one, says why.
+**Why it hangs.** The child has not ended; its own finding, beside this one, says why. A worker that waits for orders of a program
+which has ended, and only joins its workers any more, does nothing wrong: nobody told it to end.
 
 **Remedy.** Fix the child, or give the wait a timeout (`subprocess.run(..., timeout=...)`).
 """
@@ -24,7 +25,6 @@ from ...facts.view import View
 from ...pattern import ANYTHING, Answer, Match, No, Pattern
 from ...roots.roots import frame_of, kind_of, roots
 from ...roots.walk import follow
-from ..io.pipes import awaits_orders
 
 PATTERN = Pattern(
     id="child-wait",
@@ -121,7 +121,7 @@ def _match(
     elif view.evidence.trigger.kind == "core":
         facts.append(_ONE_PROCESS())
     deeper = child is not None and not working and _leads_into(view, Agent(process.pid, thread.tid), child)
-    worker = _forgotten(view, thread, child) if child is not None and not working else None
+    worker = _forgotten(view, process, thread, child) if child is not None and not working else None
     deeper = deeper and worker is None
     supervises = thread.wait is not None and thread.wait.pid is None and thread.wait.syscall in _ANY_CHILD
     if supervises:
@@ -142,13 +142,29 @@ def _match(
     )
 
 
-def _forgotten(view: View, thread: Thread, child: Process) -> Optional[Thread]:
-    """Return the main thread of a worker that waits for orders, which its parent will not give: it has ended, and joins it."""
+def _forgotten(view: View, process: Process, thread: Thread, child: Process) -> Optional[Thread]:
+    """Return the main thread of a worker that waits for orders of its parent, which has ended, and only joins it.
+
+    None if another thread of the parent, or another process with the same end, may still give orders: one that does not rest.
+    """
     worker = view.main(child)
     if worker is None or worker.wait is None or not any(in_table(f, _JOINS_AT_EXIT) for f in thread.python):
         return None
     resource = next((r for r in child.resources if r.id == worker.wait.resource), None)
-    return worker if worker.wait.kind in ("pipe", "socket") and awaits_orders(view, child, worker, resource) else None
+    if worker.wait.kind not in ("pipe", "socket") or resource is None:
+        return None
+    givers = {waker.pid for waker in resource.wakers} - {child.pid}
+    rest = [view.by_pid[pid] for pid in givers if pid in view.by_pid]
+    resting = len(rest) == len(givers) and all(
+        view.rests(t) and not view.moves(t) for p in rest for t in _others(p, thread)
+    )
+    return worker if process.pid in givers and resting else None
+
+
+def _others(process: Process, thread: Thread) -> List[Thread]:
+    """Return the threads of a process that run Python code, but for one of them and those that sleep."""
+    asleep = (None if t.wait is None else t.wait.kind == "sleep" for t in process.threads)
+    return [t for t, sleeps in zip(process.threads, asleep) if t is not thread and t.python and not sleeps]
 
 
 def _serves(view: View, child: Process) -> bool:

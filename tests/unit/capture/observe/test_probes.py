@@ -122,7 +122,7 @@ def test_a_call_lasts_only_while_its_instruction_does() -> None:
     """A loop that makes the same call again with the same things is found in it at the beginning and the end, and elsewhere
     at some look between; a frame that is gone has left its call as well."""
     known: Any = probes._Interpreter.__new__(probes._Interpreter)
-    known._looks, known._python = 0, None
+    known._ticks, known._python = 0, None
     known._flag, known._switches, known._memory = None, None, Words(a1=b"same", a2=b"here", a3=b"gone")
     known.calls, known._instructions = {"1": [1], "2": [2], "3": [3], "4": [4]}, {}
     for state, at in (("1", 1), ("2", 2), ("3", 3), ("4", 4)):

@@ -224,13 +224,17 @@ def test_a_process_that_serves_is_followed_to_its_only_thread_that_is_held_up() 
 
 
 def test_a_server_whose_main_thread_sleeps_owes_no_answer() -> None:
-    """Another thread serves; one that only sleeps may have to answer after it."""
-    peer = Resource("s", "socket", "socket", remote="b:80", wakers=(Waker("end", "kernel", pid=9),), peer_in_tree=True)
+    """A loop of another thread has the connection; one that has others leaves it to the thread that sleeps."""
+    ends = (Waker("end", "kernel", pid=9),)
+    peer = Resource("s", "socket", "socket", local="b:9", remote="b:80", wakers=ends, peer_in_tree=True)
     asks = whole([thread(1, [frame("ask")], wait=Wait("socket", "recvfrom", "s", endless=True))], peer)
     asleep = thread(9, [frame("main")], wait=Wait("sleep", "clock_nanosleep", endless=False), is_main=True)
     turns = thread(10, RESTING, wait=Wait("event-loop", "epoll_wait", endless=True))
-    assert way(asks, of(9, (asleep, turns), ())).end == Agent(1, 1)
-    assert way(asks, of(9, (asleep,), ())).end == Agent(9, 9)
+    loops = (Loop("l", 10, sockets=("t",)),)
+    has = Resource("t", "socket", "socket", local="b:80", remote="b:9", accepted=True)
+    other = Resource("t", "socket", "socket", local="b:81", listening=True)
+    assert way(asks, process((asleep, turns), pid=9, resources=(has,), loops=loops)).end == Agent(1, 1)
+    assert way(asks, process((asleep, turns), pid=9, resources=(other,), loops=loops)).end == Agent(9, 9)
 
 
 def test_full_pipes_lead_to_each_other() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+from typing import Optional, Sequence, Tuple
 
 import pytest
 
 from postmortem.evidence import NativeFrame, PythonFrame, Thread, Wait
+from postmortem.evidence import replace as changed
 
 from .....support.make import counters, evidence, found, frame, lines, process, thread
 
@@ -37,27 +38,27 @@ MEASURES = waits(
 LOADS = waits(
     2, qt("QSemaphore::acquire(int)", "QReadLoader::wait()"), frame("run", 32), qt("QThreadPrivate::start(void*)")
 )
-RESTS = waits(1, qt("QEventLoop::exec(QFlags<QEventLoop::ProcessEventsFlag>)"), frame("main", 90), ())
+RESTS = waits(1, (), frame("main", 90), qt("QEventLoop::exec(QFlags<QEventLoop::ProcessEventsFlag>)"))
+PATIENT = changed(CLOSES, wait=Wait("futex", "futex", endless=False, timeout_s=2.0))
+OTHER = waits(3, (), frame("crunch", 5), qt("QThreadPrivate::start(void*)"))
+NATIVE = thread(4, qt("QEventLoop::exec(QFlags<QEventLoop::ProcessEventsFlag>)"), wait=BLOCKED, counters=counters())
 
 
 @pytest.mark.parametrize(
-    ("main", "other", "expected"), [(CLOSES, MEASURES, "likely"), (CLOSES, LOADS, None), (RESTS, MEASURES, None)]
+    ("threads", "expected"),
+    [
+        ((CLOSES, MEASURES), "likely"),
+        ((CLOSES, LOADS), None),  # a semaphore of something else
+        ((RESTS, MEASURES), None),  # its loop is free to run the slot
+        ((PATIENT, MEASURES), None),  # it gives up
+        ((CLOSES, MEASURES, OTHER), None),  # it may join the other one
+        ((CLOSES, MEASURES, NATIVE), None),  # the slot may be the other loop's
+    ],
 )
 def test_a_slot_that_waits_for_a_thread_which_waits_for_a_slot(
-    main: Thread, other: Thread, expected: Optional[str]
+    threads: Sequence[Thread], expected: Optional[str]
 ) -> None:
-    """Both lines are named; a semaphore of something else, and a loop that is free to run the slot, are none."""
-    known = evidence(process([main, other]))
+    """Both lines are named."""
+    known = evidence(process(threads))
     assert found(known).get("loop-self-wait") == expected
     assert expected is None or lines(known) == [76, 32]
-
-
-def test_two_loops() -> None:
-    """The signal may be for the other one, which is free."""
-    third = waits(
-        3,
-        qt("QEventLoop::exec(QFlags<QEventLoop::ProcessEventsFlag>)")[:0],
-        frame("third", 5),
-        qt("QEventLoop::exec(X)"),
-    )
-    assert "loop-self-wait" not in found(evidence(process([CLOSES, MEASURES, third])))

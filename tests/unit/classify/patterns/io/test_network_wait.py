@@ -107,17 +107,25 @@ def test_a_future_that_somebody_else_may_resolve() -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "moved", "confidence"),
-    [("data_received", False, "likely"), ("data_received", True, None), ("on_timer", False, None)],
+    ("function", "moved", "timers", "confidence"),
+    [
+        ("data_received", False, 0, "likely"),
+        ("data_received", True, 0, None),
+        ("data_received", None, 0, None),  # and the loop's thread moves
+        ("data_received", False, 1, None),
+        ("on_timer", False, 0, None),
+    ],
 )
-def test_a_future_that_a_protocol_sets(function: str, moved: bool, confidence: Optional[str]) -> None:
-    """Another thread's work and the loop's timers set none; another function than a transport's callback might be theirs."""
+def test_a_future_that_a_protocol_sets(
+    function: str, moved: Optional[bool], timers: int, confidence: Optional[str]
+) -> None:
+    """Another thread's work sets none; another function than a transport's callback might be its, and a timer the loop's."""
     beats = thread(2, [frame("beat")], wait=Wait("sleep", "clock_nanosleep", endless=False), counters=counters(0.0, 5))
     known = changed(client_loop(beats, accepted=False), listening=())
     wait = TaskWait("future", "f", endless=True)
     sets = Waker("reach", "memory", tid=1, grade="names", site=frame(function, 22))
     awaited = Resource("f", "async-future", "Future f", waiting_tasks=("task-1",), wakers=(sets,), named=False)
-    turning = changed(known.loops[0], scheduled=1, main_task="task-1")
+    turning = changed(known.loops[0], scheduled=timers, main_task="task-1")
     ticks = changed(IDLE_LOOP, endless=False, timeout_s=0.1, remaining_s=0.1)
     loops = changed(known.threads[0], wait=ticks, counters=counters(0.01, 10))
     known = changed(

@@ -72,6 +72,10 @@ def test_workers_that_wait_for_a_program_that_has_ended() -> None:
     child = process([worker], pid=2, ppid=1, resources=(pipe,))
     report = classify(evidence(parent, child)).findings
     assert (report[0].pattern, report[0].confidence, report[0].culprits[0].line) == ("child-wait", "likely", 50)
+    beside = (*pipe.wakers, Waker("end", "kernel", pid=3))
+    child = changed(child, resources=(changed(pipe, wakers=beside),))
+    feeds = process([thread(3, [frame("feed")], counters=counters(0.9))], pid=3, ppid=1)
+    assert found(evidence(parent, child, feeds)).get("child-wait") != "likely"  # the other worker may give it orders
 
 
 def test_a_child_that_cannot_write_is_no_child_wait() -> None:
