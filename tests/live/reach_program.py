@@ -101,7 +101,7 @@ def open_made():
 OPTIONS = {"name": "answers"}
 
 
-def open_unpacked():
+def unpacked():
     Opening(**OPTIONS)  # how many references C code has to it depends on what was in the dict
 
 
@@ -351,7 +351,7 @@ async def main():
         shut_named,
         shut_left,
         open_made,
-        open_unpacked,
+        unpacked,
         open_global,
         open_generator,
         open_namespace,

@@ -151,7 +151,9 @@ def start():
         threading.Thread(target=function, name=function.__name__, daemon=True).start()
         inside.acquire()
     touched.acquire()
-    client.answer.acquire(False)
+    gone = threading.Thread(target=client.answer.acquire)
+    gone.start()
+    gone.join()
     threads = [threading.Thread(target=function, name=function.__name__, daemon=True) for function in wants]
     for thread in threads: thread.start()
     for _ in range(3):  # the interpreter lock is a futex, too

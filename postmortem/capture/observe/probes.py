@@ -45,7 +45,7 @@ _MOST_MEMORY_S = 1.0
 #: Seconds between two looks at the collectors' flags; each costs 2 µs.
 _STEP_S = 0.01
 #: Every so many steps the variables of the thread that has the GIL are looked at, which takes some milliseconds; and the most
-#: threads of a process of which they are.
+#: threads, of all processes together, of which they are.
 _EVERY, _MOST_COMPUTING = 5, 2
 _MOST_COLLECTORS = 64
 #: Number of processes that are searched; the root is among the first.
@@ -66,12 +66,13 @@ class Probes:
 
     def __init__(self, pids: Iterable[int], watch: bool) -> None:
         began = time.monotonic()
+        computing: List[Looks] = []
         self._interpreters: Dict[int, _Interpreter] = {}
         for pid in pids:
             if time.monotonic() > began + _MOST_S:
                 break
             with contextlib.suppress(*_FAILED):
-                self._interpreters[pid] = _Interpreter(pid)
+                self._interpreters[pid] = _Interpreter(pid, computing)
         self._over = threading.Event()
         self._looking = threading.Thread(target=self._look, name="collectors", daemon=True)
         if watch:
@@ -104,9 +105,12 @@ class Probes:
 
 
 class _Interpreter:
-    """The main interpreter of a process. Raises NoInterpreter, Fault or OSError when none is found."""
+    """The main interpreter of a process. Raises NoInterpreter, Fault or OSError when none is found.
 
-    def __init__(self, pid: int) -> None:
+    ``computing``: the looks at loops of all processes.
+    """
+
+    def __init__(self, pid: int, computing: List[Looks]) -> None:
         self._memory = ProcMem(pid)
         self._queues: Dict[int, Dict[str, int]] = {}
         self._queues_began = 0.0
@@ -119,6 +123,7 @@ class _Interpreter:
         self._waits: Optional[Dict[str, int]] = None
         self._turns: Dict[str, List[float]] = {}  # address of an event loop → [start of its turn, its callback]
         self._ticks = 0
+        self._all_looks = computing
         self._computing: Dict[int, Looks] = {}  # address of a thread state → the looks at its loop
         self.calls: Dict[str, List[int]] = {}  # address of a thread state → the call into C that it is in
         self._instructions: Dict[
@@ -231,8 +236,9 @@ class _Interpreter:
             return
         with contextlib.suppress(*_FAILED):
             holder = holder_of(self._memory, self._switches["address"])
-            if whole and holder and holder not in self._computing and len(self._computing) < _MOST_COMPUTING:
+            if whole and holder and holder not in self._computing and len(self._all_looks) < _MOST_COMPUTING:
                 self._computing[holder] = Looks(self._python, holder)
+                self._all_looks.append(self._computing[holder])
             looks = self._computing.get(holder)
             if looks is not None:
                 looks.look() if whole else looks.glance()

@@ -210,7 +210,9 @@ class Prints:
 
     def _of_generator(self, address: int, level: int) -> List[int]:
         state, frame = self._frames.generator(address)
-        if frame is None or state == "running":
+        if state == "running":
+            raise _Unread  # what it does is on the stack, and not read here
+        if frame is None:
             return [hash(state)]
         stack = self._stack(frame, None)
         if stack is None:

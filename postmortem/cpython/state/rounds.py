@@ -22,6 +22,8 @@ LEAST_LOOKS, _LEAST_AT = 8, 4
 #: Number of frames of which the variables are read, of their callers that are watched, and of frames that a stack may have.
 _FRAMES, _CALLERS, _MOST_FRAMES = 3, 20, 200
 _MOST_CHANGED = 8
+#: Fewest values that follow each other which show that a variable goes on.
+_LEAST_RUNS = 4
 #: Steps back that show that a loop turns.
 _LEAST_TURNS = 3
 #: Seconds that the looks at one thread may take, all together.
@@ -224,11 +226,11 @@ def _at_one_place(looks: Sequence[_Look], first: int, last: int) -> List[_Look]:
 
 
 def _going_on(looks: Sequence[Mapping[Tuple[int, str], Optional[int]]]) -> FrozenSet[str]:
-    """Return the names of variables that had new values at most looks."""
+    """Return the names of variables that went on to new values, and hardly ever back."""
     going = set()
     for key in {key for look in looks for key in look}:
-        values = [look[key] for look in looks if key in look]
-        if None not in values and len(set(values)) > _few(len(values)):
+        runs = _runs([look[key] for look in looks if key in look])
+        if None not in runs and len(runs) >= _LEAST_RUNS and len(set(runs)) > _few(len(runs)):
             going.add(key[1])
     return frozenset(going)
 
@@ -242,10 +244,15 @@ def _all_return(looks: Sequence[_Look]) -> bool:
 
 def _returns(values: Sequence[Hashable]) -> bool:
     """Return whether few values alternate: the last one is the only one, or there was another between it and itself."""
-    runs = [value for at, value in enumerate(values) if not at or value != values[at - 1]]
-    return bool(runs) and len(set(runs)) <= _few(len(values)) and (len(runs) == 1 or runs[-1] in runs[:-1])
+    runs = _runs(values)
+    return bool(runs) and len(set(runs)) <= _few(len(runs)) and (len(runs) == 1 or runs[-1] in runs[:-1])
 
 
-def _few(looks: int) -> int:
-    """Return the number of values, at so many looks, up to which they alternate rather than go on."""
-    return max(2, looks // 3)
+def _runs(values: Sequence[Hashable]) -> List[Hashable]:
+    """Return the values without immediate repetitions: a thread that had no turn between two looks has not gone on."""
+    return [value for at, value in enumerate(values) if not at or value != values[at - 1]]
+
+
+def _few(runs: int) -> int:
+    """Return the number of values, of so many that follow each other, up to which they alternate rather than go on."""
+    return max(2, runs // 3)

@@ -24,7 +24,7 @@ class Made:
     made: ClassVar[List[Made]] = []
     broken: ClassVar[Dict[int, BaseException]] = {}
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, computing: object) -> None:
         if pid in self.broken:
             raise self.broken[pid]
         self.pid, self.asked, self.looks = pid, [], 0
