@@ -36,6 +36,7 @@ CLASSES: Dict[str, Type[Any]] = {
     "pool": evidence.Pool,
     "edge": waitgraph.Edge,
     "task": evidence.Task,
+    "rounds": evidence.Rounds,
     "backlog": evidence.Backlog,
     "abort": evidence.Abort,
     "crash": evidence.Crash,

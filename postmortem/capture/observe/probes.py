@@ -218,9 +218,11 @@ class _Interpreter:
             with contextlib.suppress(Fault, OSError):
                 self._busy += bool(self._memory.u32(self._flag))
                 self._looks += 1
-        self._note_holder()
         self._ticks += 1
-        self._look_at_loop(self._ticks % _EVERY == 0)
+        holder = self._holder()
+        if holder is not None:
+            self._note_holder(holder)
+            self._look_at_loop(holder, self._ticks % _EVERY == 0)
         for state, (at, first) in list(self._instructions.items()):
             with contextlib.suppress(Fault, OSError):
                 if self._memory.read(at, _INSTRUCTION) == first:
@@ -230,30 +232,31 @@ class _Interpreter:
             del self._instructions[state]
             self.calls.pop(state, None)
 
-    def _look_at_loop(self, whole: bool) -> None:
+    def _look_at_loop(self, holder: int, whole: bool) -> None:
         """Look at the variables of the loop in which the GIL's holder computes, or only where it is."""
-        if self._python is None or self._switches is None:
-            return
-        with contextlib.suppress(*_FAILED):
-            holder = holder_of(self._memory, self._switches["address"])
-            if whole and holder and holder not in self._computing and len(self._all_looks) < _MOST_COMPUTING:
-                self._computing[holder] = Looks(self._python, holder)
-                self._all_looks.append(self._computing[holder])
-            looks = self._computing.get(holder)
-            if looks is not None:
+        new = whole and holder != 0 and holder not in self._computing and len(self._all_looks) < _MOST_COMPUTING
+        if new and self._python is not None:
+            self._computing[holder] = Looks(self._python, holder)
+            self._all_looks.append(self._computing[holder])
+        looks = self._computing.get(holder)
+        if looks is not None:
+            with contextlib.suppress(*_FAILED):
                 looks.look() if whole else looks.glance()
 
     def _told_rounds(self) -> Dict[str, Any]:
         found = {str(state): looks.rounds() for state, looks in self._computing.items()}
         return {state: rounds._asdict() for state, rounds in found.items() if rounds is not None}
 
-    def _note_holder(self) -> None:
-        if self._switches is None or len(self._holders) >= _MOST_HOLDERS:
-            return
+    def _holder(self) -> Optional[int]:
+        """Return the thread state that has the GIL, 0 for none; None if it cannot be read."""
         with contextlib.suppress(Fault, OSError):
-            holder = holder_of(self._memory, self._switches["address"])
-            if not self._holders or self._holders[-1][1] != holder:
-                self._holders.append([round(time.monotonic(), 4), holder])
+            return holder_of(self._memory, self._switches["address"]) if self._switches is not None else None
+        return None
+
+    def _note_holder(self, holder: int) -> None:
+        changed = not self._holders or self._holders[-1][1] != holder
+        if changed and len(self._holders) < _MOST_HOLDERS:
+            self._holders.append([round(time.monotonic(), 4), holder])
 
     def finish(self) -> Dict[str, Any]:
         """Return the measurements by the name of the probe, and close the process's memory."""

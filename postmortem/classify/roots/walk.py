@@ -307,12 +307,10 @@ def _waits_for_anyone(view: View, place: Place, main: Thread) -> bool:
 def _is_served_beside(view: View, edge: Edge, place: Place) -> bool:
     """Return whether an event loop of a process has the other end of a connection, or listens where it leads."""
     ours = view.graph.places.resource(edge.waiter.pid, edge.resource) if edge.kind == "socket" else None
+    if ours is None or _port(ours.remote) is None:
+        return False
     theirs = [place.resources[name] for loop in place.process.loops for name in loop.sockets if name in place.resources]
-    port = _port(ours.remote) if ours is not None else None
-    return port is not None and any(
-        one.remote == (ours.local if ours is not None else None) or (one.listening and _port(one.local) == port)
-        for one in theirs
-    )
+    return any(one.remote == ours.local or (one.listening and _port(one.local) == _port(ours.remote)) for one in theirs)
 
 
 def _is_served(thread: Thread) -> bool:

@@ -22,7 +22,7 @@ from ..objects.builtins import MAX_TEXT, NotThat, TypeInfo
 from ..runtime import layouts as L
 
 #: Objects of one look, levels, bytes of a value, names of a module or class, and bases of a class.
-MOST_OBJECTS = 800
+_MOST_OBJECTS = 800
 _MOST_LEVELS, _MOST_BYTES, _MOST_NAMES, _MOST_BASES = 6, 1 << 16, 2_000, 16
 #: Types of objects that do not change, or whose changes are of no account: their address tells them apart.
 _FIXED: FrozenSet[str] = frozenset((
@@ -57,7 +57,7 @@ class Prints:
     def __init__(self, frames: Frames) -> None:
         self._frames, self._objects = frames, frames.objects
         self._functions = Functions(frames)
-        self._left = MOST_OBJECTS
+        self._left = _MOST_OBJECTS
         self._above: Set[int] = set()
         self._known: Dict[int, int] = {}  # object → fingerprint
         self._classes: Dict[int, int] = {}  # the same of classes
@@ -197,7 +197,7 @@ class Prints:
     def _items(self, address: int, info: TypeInfo) -> Iterator[int]:
         objects = self._objects
         if info.flags & (L.FLAG_LIST | L.FLAG_TUPLE):
-            yield from objects.items(address, MOST_OBJECTS)
+            yield from objects.items(address, _MOST_OBJECTS)
         elif info.flags & L.FLAG_DICT:
             yield from (part for pair in objects.dict_items(address) for part in pair)
         else:
@@ -230,7 +230,7 @@ class Prints:
         return [part for name, value in found.items() for part in (hash(name), self._value(value, level))]
 
     def _is_logger(self, info: TypeInfo) -> bool:
-        """Return whether a class is one of the standard library's loggers, of which the program's progress does not depend."""
+        """Return whether a class is one of the standard library's loggers, whose state is no progress of the program."""
         if info.name not in _LOGGERS or not info.flags & L.FLAG_HEAP:
             return False
         namespace = self._objects.memory.u64(info.address + self._objects.layout.tp_dict)

@@ -18,7 +18,7 @@ from .interpreter import Python, current_frame
 from .prints import Prints
 
 #: Fewest looks that decide, and fewest at one place of the loop.
-LEAST_LOOKS, _LEAST_AT = 8, 4
+_LEAST_LOOKS, _LEAST_AT = 8, 4
 #: Number of frames of which the variables are read, of their callers that are watched, and of frames that a stack may have.
 _FRAMES, _CALLERS, _MOST_FRAMES = 3, 20, 200
 _MOST_CHANGED = 8
@@ -26,8 +26,8 @@ _MOST_CHANGED = 8
 _LEAST_RUNS = 4
 #: Steps back that show that a loop turns.
 _LEAST_TURNS = 3
-#: Seconds that the looks at one thread may take, all together.
-_MOST_S = 0.25
+#: Seconds of processor time that the looks at one thread may take, all together.
+_MOST_S = 0.15
 #: Names of functions and attributes whose values depend on more than the program's variables: on the clock, on chance, on other
 #: threads and processes, on files and connections. Of code that uses one it is not known whether its loop gets further.
 _OUTSIDE: FrozenSet[str] = frozenset((
@@ -155,9 +155,8 @@ class Looks:
             frame = frames[at]
             if at < last:
                 state.update(((at, name), value) for name, value in prints.of_frame(frame, inside[at]).items())
-                self._depends = (
-                    self._depends or codes[frame.code.address] > 1
-                )  # a recursion's stack tells how far it is
+                # how far a recursion has got, its stack tells
+                self._depends = self._depends or codes[frame.code.address] > 1
             if not is_stdlib(frame.code.filename):
                 used.update(prints.of_globals(frame))
                 self._depends = self._depends or not _OUTSIDE.isdisjoint(frame.code.used_names())
@@ -165,7 +164,7 @@ class Looks:
 
     def rounds(self) -> Optional[Rounds]:
         """Return what the looks showed; None if they have too little in common."""
-        if len(self._looks) < LEAST_LOOKS or not self._common:
+        if len(self._looks) < _LEAST_LOOKS or not self._common:
             return None
         frames = self._looks[-1].frames[: self._common]
         first = _first(frames)
@@ -176,7 +175,7 @@ class Looks:
         states = [{key: value for key, value in look.state.items() if key[0] < self._common} for look in at_place]
         going = _going_on(states) | _going_on([look.used for look in looks])
         known = (
-            len(looks) >= LEAST_LOOKS
+            len(looks) >= _LEAST_LOOKS
             and len(at_place) >= _LEAST_AT
             and turns >= _LEAST_TURNS
             and still

@@ -120,6 +120,7 @@ def _thread(thread: ev.Thread) -> Json:
         "left_out": _plain(thread.left_out),
         "calling": _plain(thread.calling),
         "quiet": thread.quiet,
+        "rounds": _plain(thread.rounds),
     }
 
 

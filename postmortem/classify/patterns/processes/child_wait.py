@@ -23,6 +23,7 @@ from ...facts import clauses
 from ...facts.knowledge import in_table, multiprocessing, own_frame
 from ...facts.view import View
 from ...pattern import ANYTHING, Answer, Match, No, Pattern
+from ...roots.rest import is_asleep
 from ...roots.roots import frame_of, kind_of, roots
 from ...roots.walk import follow
 
@@ -154,17 +155,12 @@ def _forgotten(view: View, process: Process, thread: Thread, child: Process) -> 
     if worker.wait.kind not in ("pipe", "socket") or resource is None:
         return None
     givers = {waker.pid for waker in resource.wakers} - {child.pid}
-    rest = [view.by_pid[pid] for pid in givers if pid in view.by_pid]
-    resting = len(rest) == len(givers) and all(
-        view.rests(t) and not view.moves(t) for p in rest for t in _others(p, thread)
-    )
-    return worker if process.pid in givers and resting else None
-
-
-def _others(process: Process, thread: Thread) -> List[Thread]:
-    """Return the threads of a process that run Python code, but for one of them and those that sleep."""
-    asleep = (None if t.wait is None else t.wait.kind == "sleep" for t in process.threads)
-    return [t for t, sleeps in zip(process.threads, asleep) if t is not thread and t.python and not sleeps]
+    known = [view.by_pid[pid] for pid in givers if pid in view.by_pid]
+    others = [
+        one for giver in known for one in giver.threads if one is not thread and one.python and not is_asleep(one)
+    ]
+    resting = all(view.rests(one) and not view.moves(one) for one in others)
+    return worker if process.pid in givers and len(known) == len(givers) and resting else None
 
 
 def _serves(view: View, child: Process) -> bool:
