@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from pathlib import Path
 from typing import Any, Dict, Optional
@@ -14,6 +15,7 @@ from postmortem.cpython.state.interpreter import Python
 from postmortem.cpython.state.rounds import Looks, Rounds
 from postmortem.memory import Fault, ProcMem
 
+from ..support.diagnosing import capture_pid
 from ..support.interpreters import Program, kinds
 
 pytestmark = [pytest.mark.live]
@@ -200,3 +202,27 @@ def looked(python: Python) -> Dict[str, Optional[bool]]:
         time.sleep(0.01)
     told: Dict[str, Optional[Rounds]] = {name: each.rounds() for name, each in looks.items()}
     return {name: rounds.same if rounds is not None else None for name, rounds in told.items()}
+
+
+STUCK = """
+def search(text):
+    start = 0
+    while True:
+        at = text.find("{", start)
+        if at < 0:
+            return start
+        start = at if text[at + 1 : at + 2] == " " else at + 1
+
+print("ready", flush=True)
+search("a{b{ c{")
+"""
+
+
+def test_a_capture_tells_that_a_loop_stays_where_it_is(tmp_path: Path) -> None:
+    """From the window's looks, by way of the bundle, to the verdict and report.json."""
+    with Program(sys.executable, STUCK, tmp_path) as program:
+        found = capture_pid(program.pid, tmp_path)
+    rounds = found["processes"][0]["threads"][0]["rounds"]
+    assert (rounds["function"], rounds["same"], rounds["changed"]) == ("search", True, [])
+    assert rounds["turns"] >= 3
+    assert [(f["pattern"], f["confidence"]) for f in found["findings"]] == [("python-busy-loop", "likely")]

@@ -1,9 +1,11 @@
 """A loop that turns without getting further: looks at the frames of a thread that computes, while it runs.
 
 Each look reads the stack. Of the innermost frames that all looks have in common it takes the fingerprints of all variables, and
-of the globals that these frames and those further in use. The loop turns if one of these frames was seen to step back. It does
-not get further if all that was read returns, together, to what it was before, and if none of the frames further out was ever
-seen at another instruction: otherwise the loop may be there.
+of the globals that these frames and those further in use.
+
+- The loop is in the outermost frame that was seen at more than one instruction; what called that frame stays where it is.
+- It turns if that frame, or one further in, was seen to step back.
+- It does not get further if all that these frames use returns, together, to what it was before.
 """
 
 from __future__ import annotations
@@ -47,20 +49,23 @@ class _Look(NamedTuple):
 
     - ``frames``: those in common with the looks before, outermost first; ``first``: the first of which all variables are read
     - ``state``: (position, name of a variable) → fingerprint; None: not read in full
-    - ``used``: (namespace, name of a global) → the same
+    - ``used``: (position, namespace, name of a global) → the same, further in as well
+    - ``open``: positions of frames that say nothing: of code that depends on more than variables, or of a recursion, of which the
+      stack tells how far it has got
     """
 
     frames: Sequence[Frame]
     first: int
     state: Mapping[Tuple[int, str], Optional[int]]
-    used: Mapping[Tuple[int, str], Optional[int]]
+    used: Mapping[Tuple[int, int, str], Optional[int]]
+    open: FrozenSet[int]
 
 
 class Rounds(NamedTuple):
     """What the looks at a thread showed.
 
     - ``function``, ``file``, ``first_line``: of the innermost frame that all looks have in common
-    - ``turns``: how often it, or a common frame that called it, was seen to step back
+    - ``turns``: how often it, or a frame that called it, was seen to step back
     - ``same``: whether all that was read returned to its values; None if that is not known
     - ``changed``: names of variables that did not return
     """
@@ -86,7 +91,6 @@ class Looks:
         self._glanced = self._steps_back = 0  # steps back of the innermost one since the last look, and before
         self._moved: Set[int] = set()  # positions of frames that were seen at another instruction
         self._spent = 0.0
-        self._depends = False  # on what is outside of the program's variables
 
     def look(self) -> None:
         """Look once. Raises Fault, NotThat or UnicodeDecodeError when the stack changes meanwhile."""
@@ -148,41 +152,40 @@ class Looks:
         """Read what a look needs, the innermost frames first."""
         prints, first = Prints(self._python.frames), _first(frames[:last])
         state: Dict[Tuple[int, str], Optional[int]] = {}
-        used: Dict[Tuple[int, str], Optional[int]] = {}
+        used: Dict[Tuple[int, int, str], Optional[int]] = {}
+        says_nothing: Set[int] = set()
         inside: List[Optional[Frame]] = [*frames[1:], None]
         codes = Counter(frame.code.address for frame in frames)
         for at in range(len(frames) - 1, first - 1, -1):
             frame = frames[at]
             if at < last:
                 state.update(((at, name), value) for name, value in prints.of_frame(frame, inside[at]).items())
-                # how far a recursion has got, its stack tells
-                self._depends = self._depends or codes[frame.code.address] > 1
             if not is_stdlib(frame.code.filename):
-                used.update(prints.of_globals(frame))
-                self._depends = self._depends or not _OUTSIDE.isdisjoint(frame.code.used_names())
-        return _Look(frames[:last], first, state, used)
+                used.update(((at, *key), value) for key, value in prints.of_globals(frame).items())
+                if not _OUTSIDE.isdisjoint(frame.code.used_names()):
+                    says_nothing.add(at)
+            if at < last and codes[frame.code.address] > 1:
+                says_nothing.add(at)
+        return _Look(frames[:last], first, state, used, frozenset(says_nothing))
 
     def rounds(self) -> Optional[Rounds]:
-        """Return what the looks showed; None if they have too little in common."""
-        if len(self._looks) < _LEAST_LOOKS or not self._common:
+        """Return what the looks showed; None if they have too little in common, or nothing moved."""
+        common = self._common
+        if len(self._looks) < _LEAST_LOOKS or not common:
             return None
-        frames = self._looks[-1].frames[: self._common]
-        first = _first(frames)
-        looks = [look for look in self._looks if look.first <= first]
-        at_place = _at_one_place(looks, first, self._common)
-        turns = max(self._steps_back, *(_steps_back(self._looks, at) for at in range(first, self._common)))
-        still = not any(at < first for at in self._moved) and all(_stays(self._looks, at) for at in range(first))
-        states = [{key: value for key, value in look.state.items() if key[0] < self._common} for look in at_place]
-        going = _going_on(states) | _going_on([look.used for look in looks])
-        known = (
-            len(looks) >= _LEAST_LOOKS
-            and len(at_place) >= _LEAST_AT
-            and turns >= _LEAST_TURNS
-            and still
-            and not self._depends
-        )
-        same = known and _returns([frozenset(state.items()) for state in states]) and _all_return(looks)
-        code = frames[-1].code
+        moved = {at for at in range(common) if at in self._moved or not _stays(self._looks, at)}
+        if not moved:
+            return None
+        loop, code = min(moved), self._looks[-1].frames[common - 1].code
+        looks = [look for look in self._looks if look.first <= loop]
+        at_place = _at_one_place(looks, loop, common)
+        turns = max(self._steps_back, *(_steps_back(self._looks, at) for at in range(loop, common)))
+        states = [_inside(look.state, loop, common) for look in at_place]
+        used = [{key[1:]: value for key, value in look.used.items() if key[0] >= loop} for look in looks]
+        going = _going_on(states) | _going_on(used)
+        known = len(looks) >= _LEAST_LOOKS and len(at_place) >= _LEAST_AT and turns >= _LEAST_TURNS
+        known = known and all(at < loop for look in looks for at in look.open)
+        same = known and _returns([frozenset(state.items()) for state in states]) and _all_return(used)
         changed = tuple(sorted(going - {""})[:_MOST_CHANGED])
         answer = False if going else True if same else None
         return Rounds(code.name, code.filename, code.firstlineno, len(self._looks), turns, answer, changed)
@@ -215,9 +218,16 @@ def _stays(looks: Sequence[_Look], at: int) -> bool:
     return len({look.frames[at].lasti for look in looks}) == 1
 
 
+def _inside(
+    state: Mapping[Tuple[int, str], Optional[int]], first: int, last: int
+) -> Dict[Tuple[int, str], Optional[int]]:
+    """Return what was read of the frames between two positions."""
+    return {key: value for key, value in state.items() if first <= key[0] < last}
+
+
 def _at_one_place(looks: Sequence[_Look], first: int, last: int) -> List[_Look]:
     """Return the looks that found the frames at the instructions at which they were most often, and read them in full."""
-    whole = [look for look in looks if None not in look.state.values()]
+    whole = [look for look in looks if None not in _inside(look.state, first, last).values()]
     places: Dict[Hashable, List[_Look]] = {}
     for look in whole:
         places.setdefault(tuple(frame.lasti for frame in look.frames[first:last]), []).append(look)
@@ -234,10 +244,10 @@ def _going_on(looks: Sequence[Mapping[Tuple[int, str], Optional[int]]]) -> Froze
     return frozenset(going)
 
 
-def _all_return(looks: Sequence[_Look]) -> bool:
+def _all_return(looks: Sequence[Mapping[Tuple[int, str], Optional[int]]]) -> bool:
     """Return whether all globals return to their values, each at the looks that found code which uses it."""
-    keys = {key for look in looks for key in look.used}
-    values = {key: [look.used[key] for look in looks if key in look.used] for key in keys}
+    keys = {key for look in looks for key in look}
+    values = {key: [look[key] for look in looks if key in look] for key in keys}
     return all(None not in found and _returns(found) for found in values.values())
 
 
