@@ -111,7 +111,8 @@ def pattern_of(view: View, root: Root) -> Optional[str]:
         lost = process is not None and process.forked and (process.left_behind or _is_left_behind(view, root))
         missed = "future-never-resolved" if root.agent.task is not None else "missed-wakeup"
         return "fork-lost-thread" if lost else missed
-    if root.kind in ("socket", "sleep") and thread is not None and asks_for_lock(thread):
+    stack = view.graph.places.stack(root.agent)
+    if root.kind in ("socket", "sleep") and asks_for_lock(stack, asleep=root.kind == "sleep") is not None:
         return "database-lock-wait"
     return _of_outside(root, thread) if root.kind in ("unknown", "pipe", "sleep") else _PATTERNS.get(root.kind)
 

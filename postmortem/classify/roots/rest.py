@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from typing import FrozenSet, Optional
+from typing import FrozenSet, Optional, Sequence
 
-from ...evidence import Loop, Process, Resource, Task, Thread
+from ...evidence import Loop, Process, PythonFrame, Resource, Task, Thread
 from ...evidence.vocabulary import ResourceKind
 from ...waitgraph import Agent, Edge
 from ..facts import knowledge
@@ -158,15 +158,19 @@ def asks_for_a_result(thread: Thread) -> bool:
     )
 
 
-def asks_for_lock(thread: Thread) -> bool:
-    """Return whether a thread is in a library's function that gets a lock which is kept elsewhere, such as by a server.
+def asks_for_lock(frames: Sequence[PythonFrame], asleep: bool) -> Optional[PythonFrame]:
+    """Return the library's function in which a thread or task gets a lock that is kept elsewhere, such as by a server.
 
-    It sleeps between two attempts, or waits for the server's answer in a module of locks.
+    It sleeps there between two attempts (``asleep``), or waits for the server's answer in a module of locks. ``frames``: its
+    stack, innermost first.
     """
-    inside = thread.python[0] if thread.python else None
-    if inside is None or not knowledge.is_library(inside):
-        return False
-    if is_asleep(thread):
-        return inside.function in _ASKS
-    called = itertools.takewhile(lambda frame: knowledge.is_library(frame) or knowledge.is_stdlib(frame), thread.python)
-    return any(frame.function in _ASKS and "lock" in "/".join(frame.file.split("/")[-2:]) for frame in called)
+    called = itertools.takewhile(knowledge.is_library, frames)
+    packaged = [frame for frame in called if not knowledge.is_stdlib(frame)]
+    if asleep:
+        return packaged[0] if packaged and packaged[0].function in _ASKS else None
+    return next((frame for frame in packaged if frame.function in _ASKS and _is_of_locks(frame)), None)
+
+
+def _is_of_locks(frame: PythonFrame) -> bool:
+    """Return whether a frame is of a module of locks, as its name or its package's says."""
+    return "lock" in "/".join(frame.file.split("/")[-2:])

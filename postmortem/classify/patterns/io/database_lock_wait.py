@@ -3,7 +3,8 @@
 **What it looks like.** A thread or task waits for the answer of a database; the server's process for its session says so in
 its own title (PostgreSQL: `SELECT waiting`), or a thread of the server waits in its functions for locks (MySQL and MariaDB:
 `MDL_context::acquire_lock`). Or a call of `sqlite3` sleeps and tries again, because another connection has the database
-locked. Other sessions are idle in the middle of a transaction.
+locked. Other sessions are idle in the middle of a transaction. Or a library asks a server such as Redis for a lock again and
+again, and does not get it.
 
 **Easily mistaken for** `network-wait`: the connection is fine, and the server is not slow; `pool-exhausted`, where no connection
 is left.
@@ -31,6 +32,7 @@ from ...facts.knowledge import own_frame
 from ...facts.sessions import Session, session_of, sessions
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
+from ...roots.rest import asks_for_lock, is_asleep
 
 PATTERN = Pattern(
     id="database-lock-wait",
@@ -96,6 +98,13 @@ _RETRIES = Template(
 )
 _BRIEF = Template("{thread} gets the database within the window: its call of sqlite3 is another one than before")
 _SLEEPS = Template("{thread} sleeps in {call} of {function}")
+_ASKS = Template("{thread} is in {function} of {file}{at}, which asks {server} for a lock until it gets it")
+_ASKED = Template("all of its {count:n sample} in the window are in that call")
+_ALL_ASK = Template("every program that is connected with {server} asks for a lock: none of them is at work with one")
+_KEPT_REMEDY = Template(
+    "Give the lock an expiry that its holder renews while it lives, so that it ends with its holder, acquire it with a time "
+    "limit, and delete the key that a killed holder has left behind."
+)
 _EMBEDDED_REMEDY = Template(
     "Commit or roll back on every way out of the code that began the other transaction (`with connection:` does both), and "
     "close the cursors of unfinished queries. A `timeout` of a few seconds in sqlite3.connect() turns the wait into an error."
@@ -111,6 +120,7 @@ def match(view: View) -> Iterator[Answer]:
     for process in view.pythons:
         yield from _served(view, process, known)
         yield from _inside(view, process, locked)
+        yield from _kept(view, process)
         for thread in process.threads:
             wanted = _writers_lock(view, process, thread)
             if wanted is not None and not _is_its_own(view, process, wanted[0]):
@@ -136,6 +146,49 @@ def _served(view: View, process: Process, known: Dict[int, Session]) -> Iterator
 
     for (frame, pid), agents in _by_place(view, process, sessions_of).items():
         yield _match(view, process, known[pid], known, frame, agents)
+
+
+def _kept(view: View, process: Process) -> Iterator[Match]:
+    """Yield a match for each thread that a library lets wait, all through the window, for a lock which a server keeps.
+
+    Nobody who could hold it is seen at work: every captured program that is connected with the server asks for a lock, too.
+    """
+    for thread in process.threads:
+        frame, count = own_frame(thread.python), _asked(view, thread)
+        server = next((p for p in view.processes if p.python is None and process.pid in _clients(p)), None)
+        asking = asks_for_lock(thread.python, is_asleep(thread))
+        if server is None or asking is None or frame is None or not count:
+            continue
+        clients = [view.by_pid[pid] for pid in _clients(server) if pid in view.by_pid]
+        if len(clients) == len(_clients(server)) and all(any(_asked(view, t) for t in c.threads) for c in clients):
+            named = clauses.process(server)
+            said = {"function": asking.function, "file": "/".join(PurePath(asking.file).parts[-2:])}
+            yield Match(
+                confidence="likely",
+                summary=_ASKS(thread=clauses.named(thread), at=clauses.at(frame), server=named, **said),
+                remedy=_KEPT_REMEDY(),
+                evidence=(_ASKED(count=count), _ALL_ASK(server=named)),
+                culprits=(view.culprit(process, frame, thread),),
+                victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
+                pid=process.pid,
+            )
+
+
+def _asked(view: View, thread: Thread) -> int:
+    """Return in how many samples a thread asks for a lock that is kept elsewhere; 0 if it does anything else in one."""
+    asking, frame = asks_for_lock(thread.python, is_asleep(thread)), own_frame(thread.python)
+    if asking is None or frame is None:
+        return 0
+    called, samples = {(frame.file, frame.line), (asking.file, asking.function)}, list(view.samples(thread))
+    inside = (
+        called <= {at for f in frames for at in ((f.file, f.line), (f.file, f.function))} for _n, frames in samples
+    )
+    return sum(count for count, _frames in samples) if all(inside) else 0
+
+
+def _clients(server: Process) -> Set[int]:
+    """Return the PIDs of the processes that are connected with a server."""
+    return {end.pid for r in server.resources if r.kind == "socket" for end in r.ends} - {server.pid}
 
 
 def _inside(view: View, process: Process, locked: Dict[int, Tuple[int, NativeFrame]]) -> Iterator[Match]:

@@ -91,7 +91,7 @@ def match(view: View) -> Iterator[Answer]:
                 yield No(serves(thread=who))
             elif is_unasked(view, resource):
                 yield No(_NOTHING_ASKED(waiter=who))
-            elif asks_for_lock(thread):
+            elif asks_for_lock(thread.python, asleep=False) is not None:
                 yield No(_WANTS_LOCK(thread=who))
             elif thread.wait.endless is False:
                 yield No(_HAS_TIMEOUT(thread=who))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Optional, Tuple
 
 import pytest
 
 from postmortem.classify.facts.view import View
 from postmortem.classify.roots.roots import roots
-from postmortem.evidence import Calling, End, Evidence, NativeFrame, Resource, Wait
+from postmortem.evidence import Calling, End, Evidence, Loop, NativeFrame, PythonFrame, Resource, Task, TaskWait, Wait
 from postmortem.evidence import replace as changed
 
-from .....support.make import counters, evidence, found, frame, lines, process, stack, thread
+from .....support.make import counters, evidence, found, frame, lines, process, samples, stack, thread
 
 ASKS = Wait("socket", "poll", "socket-1", endless=True, fd=6, detail="socket", verb="call")
 
@@ -177,3 +177,79 @@ def test_a_writer_that_begins_twice_has_its_own_deadlock() -> None:
     twice = thread(1, frames, wait=Wait("mutex", "futex", "m", endless=True), is_main=True)
     other = thread(2, frames, wait=Wait("mutex", "futex", "m", endless=True))
     assert "database-lock-wait" not in found(evidence(process([twice, other], resources=(lock,))))
+
+
+LIBRARY = "/venv/lib/python3.12/site-packages/redis"
+
+
+def asks_server(*others: Tuple[PythonFrame, ...], at: str = "acquire") -> Evidence:
+    """Return a program that a library lets wait for a lock which a server keeps, and that server.
+
+    ``at``: the library's function. ``others``: the stacks of other programs that are connected with the server.
+    """
+    asks = (frame(at, 218, f"{LIBRARY}/lock.py"), frame("book", 63), frame("main", 95))
+    clients = [(7, asks), *enumerate(others, 8)]
+    programs = [
+        process(
+            [thread(pid, frames, wait=Wait("sleep", "select"), samples=samples((40, frames)), is_main=True)], pid=pid
+        )
+        for pid, frames in clients
+    ]
+    sockets = [
+        Resource(f"s{pid}", "socket", "socket", ends=(End(pid, 4, "rw"), End(99, pid, "rw"))) for pid, _f in clients
+    ]
+    serves = thread(99, wait=Wait("descriptors", "epoll_wait", endless=False), is_main=True)
+    return evidence(*programs, process([serves], pid=99, python=None, argv=("redis-server",), resources=tuple(sockets)))
+
+
+def test_a_library_asks_a_server_for_a_lock_that_nobody_is_seen_to_hold() -> None:
+    """Only the program that asks is connected with the server: whoever held the lock is gone, or in no transaction of it."""
+    known = asks_server()
+    assert (found(known)["database-lock-wait"], lines(known)[0]) == ("likely", 63)
+
+
+def test_another_client_of_the_server_may_hold_the_lock_and_be_at_work() -> None:
+    """A lock that is in use ends with that use: nothing says that it is kept for ever."""
+    known = asks_server((frame("settle", 12), frame("main", 95)))
+    assert found(known).get("database-lock-wait") in (None, "possible")
+
+
+def test_a_lock_that_was_got_meanwhile_is_not_kept() -> None:
+    """One sample shows the program at other work: the lock does come."""
+    known = asks_server()
+    main = known.processes[0].threads[0]
+    worked = (*main.samples, *samples((2, (frame("write", 70), frame("book", 64), frame("main", 95)))))
+    program = changed(known.processes[0], threads=(changed(main, samples=worked),))
+    known = changed(known, processes=(program, *known.processes[1:]))
+    assert found(known).get("database-lock-wait") in (None, "possible")
+
+
+def test_a_sleep_in_another_function_of_a_library_asks_for_no_lock() -> None:
+    """A client that fetches again and again is no client of locks."""
+    assert "database-lock-wait" not in found(asks_server(at="fetch"))
+
+
+def test_a_task_asks_a_server_for_a_lock() -> None:
+    """A task's library sleeps between two attempts: what it wants is the lock, whatever the loop does."""
+    frames = (*stack("asyncio.tasks.sleep"), frame("acquire", 221, f"{LIBRARY}/asyncio/lock.py"), frame("book", 63))
+    task = Task(
+        "Task-2",
+        "Task-2",
+        "pending",
+        "loop-1",
+        frames,
+        "sleep(0.1)",
+        wait=TaskWait("sleep", endless=False, timeout_s=0.1),
+    )
+    main = Task(
+        "Task-1",
+        "Task-1",
+        "pending",
+        "loop-1",
+        (frame("main", 90),),
+        "Task-2",
+        wait=TaskWait("task", tasks=("Task-2",), endless=True),
+    )
+    idle = thread(1, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=False), is_main=True)
+    known = evidence(process([idle], tasks=(main, task), loops=(Loop("loop-1", 1, ready=0, scheduled=1, main_task="Task-1"),)))
+    assert found(known).get("database-lock-wait") == "possible"
