@@ -27,7 +27,7 @@ from .stack import either_of
 from .values import UNKNOWN, Atom, Value, either, order
 
 #: Evaluations of a function with different arguments: each by itself, then with all later ones taken together.
-_MOST_CONTEXTS, _MOST_MERGES = 4, 64
+_MOST_CONTEXTS, _MOST_MERGES = 4, 200
 _MOST_MERGES_IN_LIBRARY = 12
 #: Bytes of code up to which a function is evaluated by itself more often: properties and the like.
 _SMALL = 120

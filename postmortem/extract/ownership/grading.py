@@ -32,7 +32,7 @@ from ...signalnames import signal_name
 from ...timelimits import TimeLimit
 from ..process.context import PythonContext
 
-SECONDS = 0.5
+SECONDS = 3.0
 #: Share of the time that one agent may take.
 _SHARE = 0.5
 _FUTURE = frozenset(("set_result", "set_exception", "cancel", "set_running_or_notify_cancel"))

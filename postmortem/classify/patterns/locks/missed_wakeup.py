@@ -27,6 +27,7 @@ from ...facts.permits import is_spent
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from ...roots.calls import calls_for_a_result
+from ...roots.rest import in_request
 from ...roots.walk import follow
 from ...roots.works import may_leave
 from .othercauses import SIGNALLED, other_cause, signals_itself
@@ -127,7 +128,8 @@ def _match(view: View, process: Process, busy: List[Edge], waits: List[Edge]) ->
     proven = not unread and all(graph.stuck(e.waiter) == "proven" for e in busy)
     # a thread that nothing waits for, in a process that goes on, may be parked on purpose
     parked = graph.goes_on(process.pid) and not any(
-        graph.is_awaited(e.waiter) or e.wakers or _wants_a_value(view, process, e) for e in busy
+        graph.is_awaited(e.waiter) or e.wakers or _wants_a_value(view, process, e) or _owes_an_answer(graph, e)
+        for e in busy
     )
     handled = process.signal_handlers is None and any(e.everyone for e in busy)
     leaves = bool(process.signal_handlers) and any(may_leave(view, e) for e in busy)
@@ -165,6 +167,12 @@ def _wants_a_value(view: View, process: Process, edge: Edge) -> bool:
         return False
     collects = any(in_table(frame, COLLECTS) for frame in main.python)
     return edge.kind in ("queue", "future") or collects or calls_for_a_result(main)
+
+
+def _owes_an_answer(graph: WaitGraph, edge: Edge) -> bool:
+    """Return whether a thread waits in the middle of a request: the client of a server, or of a pool, waits for it."""
+    thread = graph.places.thread(edge.waiter)
+    return thread is not None and not thread.is_main and in_request(thread)
 
 
 def _joins_queue(graph: WaitGraph, edge: Edge) -> bool:
