@@ -289,8 +289,9 @@ def _unheld(view: View, process: Process, resource: Resource) -> Iterator[Match]
     places = {frame: agent for several, agent in zip(own, waiters) for frame in several}
     stuck = {view.graph.stuck(agent) for agent in waiters}
     counted = _NOBODY(limit=resource.limit) if resource.limit else _ITS_COUNT()
+    sure = at_rest or None not in stuck or _is_never_filled(view, process, waiters)
     yield Match(
-        confidence="proven" if stuck == {"proven"} else "likely" if at_rest or None not in stuck else "possible",
+        confidence="proven" if stuck == {"proven"} else "likely" if sure else "possible",
         summary=_UNHELD(pool=resource.description, count=len(waiters), at=clauses.at(own_frame(stacks[0]))),
         evidence=(counted, *(_TAKEN(frame=frame) for frame in resource.taken_at), *resource.because),
         culprits=(
@@ -300,6 +301,21 @@ def _unheld(view: View, process: Process, resource: Resource) -> Iterator[Match]
         remedy=_GIVE_BACK(),
         victims=tuple(view.victim_of(agent) for agent in waiters),
         pid=process.pid,
+    )
+
+
+def _is_never_filled(view: View, process: Process, waiters: List[Agent]) -> bool:
+    """Return whether all code that can still put a part where the waiters wait for it runs behind one of them."""
+    behind, slept_on = {*waiters, *view.graph.behind(frozenset(waiters))}, set()
+    for agent in waiters:
+        one = view.graph.places.thread(agent) or view.graph.places.task(agent)
+        slept_on.add(one.wait.resource if one is not None and one.wait is not None else None)
+    inner = [view.graph.places.resource(process.pid, ident) for ident in slept_on]
+    return all(resource is not None and resource.wakers for resource in inner) and not any(
+        waker.grade != "refers" and (waker.grade is None or Agent(process.pid, waker.tid, waker.task) not in behind)
+        for resource in inner
+        if resource is not None
+        for waker in resource.wakers
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 import pytest
 
 from postmortem.evidence import End, Loop, Pool, Resource, Task, TaskWait, Thread, Wait, Waker, replace
-from postmortem.evidence.vocabulary import ResourceKind, TaskWaitKind, WaitKind, WakerBasis
+from postmortem.evidence.vocabulary import ResourceKind, TaskWaitKind, WaitKind, WakerBasis, WakerGrade
 
 from .....support.diagnosed import classify
 from .....support.make import (
@@ -492,6 +492,22 @@ def test_a_timer_may_give_back_a_part_that_no_stack_leads_to(timers: Optional[in
     waiters = [behind(waits(tid, "condition-1", 50, counters=counters())) for tid in (2, 3, 4)]
     running = Loop("l", 1, "asyncio", 0, timers)
     known = whole([selects, *waiters], INNER, gate(wakers=(), closed=None), loops=(running,), tasks=(beat,))
+    assert found(known).get("pool-exhausted") == expected
+
+
+@pytest.mark.parametrize(
+    ("grade", "waker", "expected"),
+    [("refers", 1, "likely"), ("names", 2, "likely"), ("names", 1, "possible"), (None, 1, "possible")],
+)
+def test_code_that_can_give_back_a_part_that_no_stack_leads_to(
+    grade: Optional[WakerGrade], waker: int, expected: str
+) -> None:
+    """Two timers run in the loop's thread. What all code does is known: only a waiter's own would give back a part."""
+    selects = thread(1, (frame("main", 70),), wait=Wait("event-loop", "epoll_wait", endless=False))
+    waiters = [behind(waits(tid, "condition-1", 50, counters=counters())) for tid in (2, 3, 4)]
+    inner = replace(INNER, wakers=(Waker("reach", "memory", tid=waker, grade=grade),))
+    timed = Loop("l", 1, "asyncio", 0, 2)
+    known = whole([selects, *waiters], inner, gate(wakers=(), closed=None), loops=(timed,))
     assert found(known).get("pool-exhausted") == expected
 
 

@@ -120,6 +120,18 @@ def test_who_parks_beside_others_is_worth_a_look_only() -> None:
     assert found(known) == {"missed-wakeup": "possible"}
 
 
+def test_a_request_does_not_wait_on_purpose() -> None:
+    """A server's thread works for a client, which waits for the end of what nobody can end."""
+    closed = Resource("q", "event", "Event Session.event (not set)", closed=True)
+    frames = (*stack("threading.wait"), frame("receive", 20), *stack("socketserver.process_request_thread"))
+    request = thread(3, frames, wait=Wait("condition", "futex", "q", endless=True))
+    main = thread(1, (frame("rest", 70),), wait=Wait("sleep", "clock_nanosleep", timeout_s=1.0, endless=False))
+    assert found(whole([main, request, thread(2, (frame("serve"),))], resources=(closed,)))["missed-wakeup"] in (
+        "likely",
+        "proven",
+    )
+
+
 def asleep(seconds: float) -> Any:
     """Two threads wait for a queue to which only main refers, who sleeps and is joined by nobody; a third joins them."""
     reach = Resource("q", "queue", "Queue jobs", wakers=(Waker("reach", "memory", tid=1),), closed=True)
