@@ -137,11 +137,14 @@ def _of_thread(view: View, process: Process, thread: Thread) -> Optional[Match]:
     native = _native(view, process, thread, library) if library is not None else None
     if native is not None or passing:
         return native
-    if edge is None or view.graph.stuck(agent) is None or edge.kind not in _SERVED or edge.gone:
+    if edge is None or edge.kind not in _SERVED or edge.gone:
         return None
     if any(waker.tid is not None and waker.pid == process.pid and not edge.signals for waker in edge.wakers):
         return None  # a thread of this process owes it
-    served = _server(view, process, thread, edge)
+    if view.graph.stuck(agent) is not None:
+        served = _server(view, process, thread, edge)
+    else:  # who could end the wait was not read: only a job of a pool cannot be done by any other thread
+        served = _pool_worker(process, view.by_pid.get(process.ppid or 0), edge) if _alone(view, process, agent) else None
     return _lost(view, process, thread, edge, served) if served is not None else None
 
 
@@ -177,6 +180,12 @@ def _pool_worker(process: Process, parent: Optional[Process], edge: Edge) -> Opt
         if pool.kind == _THREADS and lost is not None:
             return _Served(lost, False, pool=pool.description)
     return None
+
+
+def _alone(view: View, process: Process, agent: Agent) -> bool:
+    """Return whether all other threads of a process that run Python code wait, and hardly ever wake."""
+    others = [thread for thread in process.threads if thread.tid != agent.tid and thread.python]
+    return all(thread.wait is not None and view.rests(thread) for thread in others)
 
 
 def _own_part(frames: Tuple[PythonFrame, ...]) -> Tuple[PythonFrame, ...]:

@@ -63,21 +63,37 @@ def test_a_thread_that_may_serve_something_else(known: Any, confidence: Optional
     assert claimed(joins(**known), "fork-lost-thread") == confidence
 
 
-def test_the_workers_of_a_thread_pool_were_not_forked() -> None:
-    """A future that no pool of the child has, and a pool in the parent whose workers stayed there."""
-    future = Resource("f-1", "future", "Future (pending)", waiters=(2,), closed=True, state="pending")
+@pytest.mark.parametrize(
+    ("closed", "beside", "expected"),
+    [
+        (True, Wait("sleep", endless=False), "likely"),
+        (None, Wait("sleep", endless=False), "likely"),
+        (None, None, None),  # it is at work, and may do that job
+    ],
+)
+def test_the_workers_of_a_thread_pool_were_not_forked(
+    closed: Optional[bool], beside: Optional[Wait], expected: Optional[str]
+) -> None:
+    """A future that no pool of the child has, and a pool in the parent whose workers stayed there.
+
+    Who else refers to the future need not be known where the other threads of the child rest.
+    """
+    future = Resource("f-1", "future", "Future (pending)", waiters=(2,), closed=closed, state="pending")
     waits = Wait("condition", "futex", "f-1", endless=True)
     frames = (*stack("threading.wait", "concurrent.futures._base.result"), frame("region", 13))
     pool = Pool("e-1", "ThreadPoolExecutor", "ThreadPoolExecutor lookup", threads=(11,), idle=(11,))
     worker = thread(11, stack("concurrent.futures.thread._worker"), name="lookup_0")
     main = thread(1, [frame("main", 31)], wait=Wait("process", "wait4", pid=2, endless=True))
     child = process(
-        [thread(2, frames, wait=waits, is_main=True)],
+        [thread(2, frames, wait=waits, is_main=True), thread(3, [frame("beat", 54)], wait=beside)],
         pid=2, ppid=1, resources=(future,), forked=True, left_behind=(LeftBehind(11, "lookup_0"),), signal_handlers=(),
         cancels=(),
     )  # fmt: skip
     found = told(evidence(process([main, worker], pools=(pool,)), child))
-    assert found is not None and (found.confidence, found.culprits[0].line) == ("likely", 13)
+    sure = found is not None and found.confidence != "possible"
+    assert (found.confidence if found is not None and sure else None) == expected
+    if found is not None and sure:
+        assert found.culprits[0].line == 13
 
 
 def native(name: str, module: str) -> NativeFrame:
