@@ -333,8 +333,8 @@ def blocked_loop(view: View, way: Way) -> Optional[Thread]:
     place, thread = view.graph.places.by_pid.get(way.end.pid), view.graph.places.thread(way.end)
     if place is None or thread is None or thread.wait is None or thread.wait.kind in ("event-loop", "gil"):
         return None
-    if is_typed(thread.python):
-        return None  # a shell runs it on its own loop on purpose
+    if is_typed(thread.python) or view.idle(thread):
+        return None  # a shell runs it on its own loop on purpose; a worker of gevent's thread pool waits for a job
     loop = place.loop_of.get(thread.tid)
     return thread if loop is not None and _runs_task(place.process.tasks, loop.id) else None
 

@@ -81,10 +81,13 @@ _READY = Template("{count:n callback} of the loop {count:v is|are} ready")
 
 
 def match(view: View) -> Iterator[Answer]:
-    """Yield an answer for each loop thread inside a callback: whether the callback blocks the loop."""
+    """Yield an answer for each loop thread inside a callback: whether the callback blocks the loop.
+
+    A worker of gevent's thread pool that waits for a job has a hub, too, and nothing to do on it.
+    """
     for process in view.pythons:
         for thread in process.threads:
-            if step(thread.python, running(process, thread)) is None:
+            if step(thread.python, running(process, thread)) is None or view.idle(thread):
                 continue
             if knowledge.is_typed(thread.python):
                 yield No(_TYPED(thread=named(thread)))

@@ -116,7 +116,7 @@ def _match(view: View, process: Process, main: Thread, joined: List[Thread]) -> 
     frame = _place(thread)
     name, doing, at = clauses.named(thread), _doing(thread), clauses.at(frame)
     woken = view.moves(thread) and not _ends(thread)  # other code gives it work
-    working = not view.rests(thread) or woken or (_ends(thread) and not _in_loop(view, frame))
+    working = not view.rests(thread) or woken or (_ends(thread) and not _in_loop(view, thread))
     working = working or _opens(view, Agent(process.pid, thread.tid)) or _serves(process)
     # a library's helper serves the program, which is over and should have ended by now
     helps = _is_librarys(thread) and view.rests(thread) and not works(view, thread)
@@ -178,9 +178,15 @@ def _opens(view: View, agent: Agent) -> bool:
     return any(edge.endless is False for edge in edges)
 
 
-def _in_loop(view: View, frame: Optional[PythonFrame]) -> bool:
-    """Return whether a line is inside a loop: a heartbeat that sleeps a second at a time never ends either."""
-    return frame is not None and len(view.loops_around([frame])) > 1
+def _in_loop(view: View, thread: Thread) -> bool:
+    """Return whether a thread is inside a loop that need not end: a heartbeat that sleeps a second at a time never does.
+
+    A `for` ends with its items. A loop whose header is not known may be any.
+    """
+    own = [frame for frame in thread.python if not knowledge.is_library(frame)]
+    headers = [header for frame in own for header in view.loops_around([frame])[1:]]
+    texts = [(view.evidence.source(header.file, header.line) or "").lstrip() for header in headers]
+    return any(not text.startswith("for ") for text in texts)
 
 
 def _place(thread: Thread) -> Optional[PythonFrame]:

@@ -206,3 +206,15 @@ def test_no_loop_no_callback() -> None:
     for frames in ((frame("fetch", 12),), SELECT):
         one: Thread = thread(1, frames, wait=READS, counters=counters())
         assert "blocking-call-in-coroutine" not in found(evidence(process([one])))
+
+
+def test_an_idle_worker_of_gevents_pool_keeps_nobody() -> None:
+    """It has a hub of its own, on which it runs nothing, and waits for a job in a lock."""
+    waiting = stack("gevent._threading.wait", "gevent._threading.get", "gevent.threadpool.run")
+    worker = thread(2, waiting, wait=locked("lock-1"), counters=counters(0.0), samples=samples((90, waiting)))
+    running = Task("g", "Greenlet-1", "running", "loop-2", waiting, "running")
+    behind = Task("m", "main greenlet", "pending", "loop-2", (frame("handle", 20),))
+    main = thread(1, stack("gevent.hub.run"), wait=Wait("event-loop", "epoll_wait", endless=False), is_main=True)
+    hubs = (Loop("loop-1", 1, "gevent"), Loop("loop-2", 2, "gevent"))
+    known = evidence(process([main, worker], loops=hubs, tasks=(running, behind)))
+    assert "blocking-call-in-coroutine" not in found(known)

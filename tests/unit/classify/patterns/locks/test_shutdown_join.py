@@ -72,6 +72,17 @@ def test_a_heartbeat_never_ends() -> None:
     assert found(evidence(known))["shutdown-join"] == "possible"
     looping = changed(evidence(known), loops={APP: {3: (2,)}})
     assert found(looping)["shutdown-join"] == "likely"
+    asking = changed(looping, sources={APP: {2: "    while not self.halted:"}})
+    assert found(asking)["shutdown-join"] == "likely"
+
+
+def test_a_loop_over_items_ends_with_them() -> None:
+    """A batch that the main function only started goes on after it, and paces itself."""
+    known = evidence(shutting_down(Wait("sleep", "clock_nanosleep", timeout_s=0.2, endless=False)))
+    batch = changed(known, loops={APP: {3: (2,)}}, sources={APP: {2: "    for day in range(240):"}})
+    assert found(batch)["shutdown-join"] == "possible"
+    rounds = changed(batch, loops={APP: {3: (2, 1)}}, sources={APP: {1: "while True:", 2: "    for day in days:"}})
+    assert found(rounds)["shutdown-join"] == "likely"
 
 
 @pytest.mark.parametrize(("native", "expected"), [(True, "likely"), (False, "possible")])
