@@ -22,6 +22,7 @@ from ....evidence import Process
 from ....findings import Template
 from ....findings.found import Said
 from ...facts import clauses
+from ...facts.forked import lost_helpers
 from ...facts.permits import is_spent
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -88,8 +89,10 @@ def _match(view: View, process: Process, waiting: List[StuckTask]) -> Match:
     facts: List[Said] = list(view.graph.reasons(*(t.agent for t in waiting[:8])))
     if behind:
         facts.append(_BEHIND(count=len(behind), agents=tuple(behind[:4])))
+    # a library may have promised it whose threads a fork left behind: that is then the cause
+    elsewhere = first.edge.kind in _HELD or bool(lost_helpers(view, process))
     return Match(
-        confidence="likely" if first.confidence == "proven" and first.edge.kind in _HELD else first.confidence,
+        confidence="likely" if first.confidence == "proven" and elsewhere else first.confidence,
         summary=_AWAITS(agent=first.agent, what=first.edge.what, at=clauses.at(first.frame), more=more),
         evidence=tuple(facts),
         culprits=tuple(dict.fromkeys(view.culprit_of(t.agent, t.frame) for t in waiting[:8] if t.frame is not None)),

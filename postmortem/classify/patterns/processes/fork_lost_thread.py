@@ -19,11 +19,12 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
-from ....evidence import LeftBehind, NativeFrame, Process, PythonFrame, Thread
+from ....evidence import LeftBehind, NativeFrame, Process, PythonFrame, Resource, Task, Thread
 from ....findings import Confidence, Culprit, Template, ThreadName
-from ....sourcepaths import is_program
+from ....sourcepaths import is_program, package
 from ....waitgraph import Agent, Edge
 from ...facts import clauses
+from ...facts.forked import lost_helpers
 from ...facts.knowledge import is_stdlib, multiprocessing, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -51,7 +52,7 @@ PATTERN = Pattern(
 
 #: Kinds of waits that other code ends by doing work or by signalling.
 _SERVED = frozenset((
-    "queue", "event", "condition", "semaphore", "barrier", "future", "async-future", "futex", "thread",
+    "queue", "event", "condition", "semaphore", "barrier", "future", "async-future", "futex", "thread", "pool",
 ))  # fmt: skip
 #: Libraries in which every thread waits: they tell nothing about who serves whom.
 _RUNTIME = re.compile(
@@ -79,6 +80,12 @@ _NATIVE_SUMMARY = Template(
 _ALONE_SUMMARY = Template(
     "{thread} of the forked process {pid} waits{at} inside {library}, and the process has no other thread in that library"
 )
+_TASK_SUMMARY = Template(
+    "{agent} of the forked process {pid} waits{at} for what {library} has promised{more}; the threads of that library are in its "
+    "parent{parent:+ @} only"
+)
+_LIKEWISE = Template(", and {count:n other task} {count:v wait} likewise")
+_THREADS_IN = Template("{count:n thread} of process {parent} {count:v run} in {library}, and none of this process does")
 _SAME = Template("{server} waits for the original of {what} in process {parent}, at the same address")
 _BESIDE = Template("{server} runs the same module in process {parent}: {file}")
 _POOLED = Template("{server} is a worker of {pool} in process {parent}; process {pid} has no thread of such a pool")
@@ -114,6 +121,7 @@ def match(view: View) -> Iterator[Answer]:
     found = False
     for process in forked:
         answer = next(filter(None, (_of_thread(view, process, thread) for thread in process.threads)), None)
+        answer = answer or _of_tasks(view, process)
         if answer is not None:
             found = True
             yield answer
@@ -131,20 +139,23 @@ def _of_thread(view: View, process: Process, thread: Thread) -> Optional[Match]:
     agent = Agent(process.pid, thread.tid)
     if thread.wait is None or not thread.python or view.idle(thread):
         return None
+    edge = view.graph.blocking(agent) or next(iter(view.graph.edges.get(agent, ())), None)
     passing = thread.wait.endless is False or view.moves(thread)
-    edge = view.graph.blocking(agent)
     library = _library(thread) if not passing or _lasts(view, thread) else None
     native = _native(view, process, thread, library) if library is not None else None
-    if native is not None or passing:
+    if native is not None or view.moves(thread):
         return native
     if edge is None or edge.kind not in _SERVED or edge.gone:
         return None
-    if any(waker.tid is not None and waker.pid == process.pid and not edge.signals for waker in edge.wakers):
+    owing = [waker for waker in edge.wakers if waker.tid is not None and waker.pid == process.pid and waker != agent]
+    if owing and not edge.signals:
         return None  # a thread of this process owes it
-    if view.graph.stuck(agent) is not None:
-        served = _server(view, process, thread, edge)
-    else:  # who could end the wait was not read: only a job of a pool cannot be done by any other thread
-        served = _pool_worker(process, view.by_pid.get(process.ppid or 0), edge) if _alone(view, process, agent) else None
+    served = _server(view, process, thread, edge) if not passing and view.graph.stuck(agent) is not None else None
+    if served is None and view.graph.stuck(agent) is None and _alone(view, process, agent):
+        # who could end the wait was not read: a job of a pool is lost, or the work of a library's own threads. A time limit
+        # only turns that into an error.
+        parent = view.by_pid.get(process.ppid or 0)
+        served = _pool_worker(process, parent, edge) or _helper(view, process, parent, thread, edge)
     return _lost(view, process, thread, edge, served) if served is not None else None
 
 
@@ -180,6 +191,32 @@ def _pool_worker(process: Process, parent: Optional[Process], edge: Edge) -> Opt
         if pool.kind == _THREADS and lost is not None:
             return _Served(lost, False, pool=pool.description)
     return None
+
+
+def _helper(view: View, process: Process, parent: Optional[Process], thread: Thread, edge: Edge) -> Optional[_Served]:
+    """Return a thread of the parent that a library has started for itself, if a thread waits inside that library.
+
+    No other thread of the process may be in the library, or have a part of its pool: that one would end the wait.
+    """
+    inside = next(iter(_own_part(thread.python)[:1]), None)
+    library = package(inside.file) if inside is not None else None
+    resource = view.graph.places.resource(process.pid, edge.resource)
+    if library is None or parent is None or (resource is not None and _is_held(resource, thread)):
+        return None
+    others = (f for t in process.threads if t is not thread for f in t.python)
+    if any(package(frame.file) == library for frame in others):
+        return None
+    for lost in process.left_behind:
+        helper = view.thread(parent, lost.tid)
+        own = [f for f in helper.python if not is_stdlib(f)] if helper is not None else []
+        if own and all(package(frame.file) == library for frame in own):
+            return _Served(lost, False, own[0].file)
+    return None
+
+
+def _is_held(resource: Resource, thread: Thread) -> bool:
+    """Return whether another agent than a thread has a part of what the thread waits for."""
+    return any(waker.role == "holder" and waker.tid != thread.tid for waker in resource.wakers)
 
 
 def _alone(view: View, process: Process, agent: Agent) -> bool:
@@ -242,6 +279,51 @@ def _lost(view: View, process: Process, thread: Thread, edge: Edge, served: _Ser
 
 
 # ------------------------------------------------------------------ native libraries
+
+
+def _of_tasks(view: View, process: Process) -> Optional[Match]:
+    """Return the match of tasks that await what an extension module promised, the threads of which only the parent has.
+
+    Nothing that is left in the process can resolve these futures.
+    """
+    helpers = lost_helpers(view, process)
+    waiting = [task for task in process.tasks if _awaits_for_ever(view, process, task)] if helpers else []
+    if not waiting:
+        return None
+    library, several = max(helpers.items(), key=lambda one: len(one[1]))
+    first, name = Agent(process.pid, task=waiting[0].id), library.rsplit("/", 1)[-1]
+    frames = [(Agent(process.pid, task=task.id), own_frame(task.stack)) for task in waiting[:_SHOWN]]
+    running = next((t for t in process.threads if t.is_main), process.threads[0])
+    started = _started(running)
+    return Match(
+        confidence="likely",
+        summary=_TASK_SUMMARY(
+            agent=first,
+            pid=process.pid,
+            at=clauses.at(frames[0][1]),
+            more=_LIKEWISE(count=len(waiting) - 1) if len(waiting) > 1 else None,
+            library=name,
+            parent=process.ppid,
+        ),
+        evidence=(_THREADS_IN(count=len(several), parent=process.ppid, library=name), *view.graph.reasons(first)),
+        culprits=tuple(
+            dict.fromkeys(
+                [
+                    *(view.culprit_of(agent, frame) for agent, frame in frames if frame is not None),
+                    *([view.culprit(process, started, running)] if started is not None else []),
+                ]
+            )
+        ),
+        victims=tuple(view.victim_of(agent) for agent in view.graph.behind(frozenset(one for one, _f in frames))),
+        pid=process.pid,
+    )
+
+
+def _awaits_for_ever(view: View, process: Process, task: Task) -> bool:
+    """Return whether a task awaits a future itself, and nothing in the process can resolve that."""
+    agent = Agent(process.pid, task=task.id)
+    edge = view.graph.blocking(agent)
+    return edge is not None and edge.kind == "async-future" and not edge.wakers and view.graph.stuck(agent) is not None
 
 
 def _lasts(view: View, thread: Thread) -> bool:
@@ -307,9 +389,7 @@ def _culprits(view: View, process: Process, thread: Thread, lost: Tuple[LeftBehi
     """Return the waiting line, the line that forked, and where the parent waits for the child."""
     frame = own_frame(thread.python)
     found = [view.culprit(process, frame, thread)] if frame is not None else []
-    files, function = _LAUNCH
-    depth = next((n for n, f in enumerate(thread.python) if f.function == function and f.file.endswith(files)), None)
-    started = own_frame(thread.python[depth:]) if depth is not None else None
+    started = _started(thread)
     if started is not None:
         found.append(view.culprit(process, started, thread))
     parent = view.by_pid.get(process.ppid or 0)
@@ -319,3 +399,10 @@ def _culprits(view: View, process: Process, thread: Thread, lost: Tuple[LeftBehi
         if parent is not None and at is not None:
             found.append(view.culprit(parent, at, server))
     return tuple(dict.fromkeys(found))
+
+
+def _started(thread: Thread) -> Optional[PythonFrame]:
+    """Return the line of the program that forked, as the copied frames of the parent show; None if they do not."""
+    files, function = _LAUNCH
+    depth = next((n for n, f in enumerate(thread.python) if f.function == function and f.file.endswith(files)), None)
+    return own_frame(thread.python[depth:]) if depth is not None else None

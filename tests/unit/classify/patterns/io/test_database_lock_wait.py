@@ -251,5 +251,7 @@ def test_a_task_asks_a_server_for_a_lock() -> None:
         wait=TaskWait("task", tasks=("Task-2",), endless=True),
     )
     idle = thread(1, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=False), is_main=True)
-    known = evidence(process([idle], tasks=(main, task), loops=(Loop("loop-1", 1, ready=0, scheduled=1, main_task="Task-1"),)))
+    known = evidence(
+        process([idle], tasks=(main, task), loops=(Loop("loop-1", 1, ready=0, scheduled=1, main_task="Task-1"),))
+    )
     assert found(known).get("database-lock-wait") == "possible"

@@ -6,7 +6,21 @@ from typing import Any, Optional, Tuple
 
 import pytest
 
-from postmortem.evidence import Calling, Evidence, LeftBehind, NativeFrame, Pool, PythonFrame, Resource, Thread, Wait
+from postmortem.evidence import (
+    Calling,
+    Evidence,
+    LeftBehind,
+    Loop,
+    NativeFrame,
+    Pool,
+    PythonFrame,
+    Resource,
+    Task,
+    TaskWait,
+    Thread,
+    Wait,
+    Waker,
+)
 from postmortem.evidence import replace as changed
 from postmortem.findings import Finding
 
@@ -171,3 +185,82 @@ def test_a_core_of_its_own_that_shows_the_fork() -> None:
     found = told(alone)
     assert found is not None and found.confidence == "likely"
     assert "control blocks" in " ".join(found.evidence)
+
+
+PACKAGE = "/venv/lib/python3.12/site-packages/pgpool"
+
+
+def asks_pool(*beside: Thread, helper: str = PACKAGE, holder: Optional[int] = None) -> Evidence:
+    """A forked worker waits in a library's pool for a minute; a helper thread of the library is in the parent only.
+
+    ``helper``: the package of the thread that was left behind. ``holder``: another thread that has a part of the pool.
+    """
+    held = (Waker("holder", "memory", tid=holder),) if holder is not None else ()
+    pool = Resource("pool-1", "pool", "pgpool.Pool desk (size 4)", waiters=(2,), value=3, limit=4, wakers=held)
+    changes = Resource("c-1", "condition", "Condition Pool.changed", waiters=(2,))
+    waits = Wait("condition", "futex", "c-1", endless=False, remaining_s=59.0, gate="pool-1")
+    frames = (*stack("threading.wait"), frame("getconn", 212, f"{PACKAGE}/pool.py"), frame("assign", 40))
+    parked = (*stack("threading.wait"), frame("run", 77, f"{helper}/sched.py"), *stack("threading._bootstrap"))
+    worker = thread(11, parked, name="desk-scheduler", wait=Wait("event", "futex", endless=True))
+    main = thread(1, [frame("main", 88)], wait=Wait("process", "wait4", pid=2, endless=True))
+    child = process(
+        [thread(2, frames, wait=waits, is_main=True, counters=counters()), *beside],
+        pid=2, ppid=1, resources=(pool, changes), forked=True, left_behind=(LeftBehind(11, "desk-scheduler"),),
+    )  # fmt: skip
+    return evidence(process([main, worker]), child)
+
+
+def test_a_librarys_own_threads_were_not_forked() -> None:
+    """The pool has parts left, and its helpers hand them out: a time limit turns the hang into an error only."""
+    tick = thread(3, [frame("tick", 36)], wait=Wait("sleep", endless=False), counters=counters())
+    assert claimed(asks_pool(tick), "fork-lost-thread") == "likely"
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        asks_pool(thread(3, [frame("returns", 90, f"{PACKAGE}/pool.py")], wait=Wait("lock", "futex", endless=True))),
+        asks_pool(thread(3, [frame("computes", 90)])),
+        asks_pool(helper="/venv/lib/python3.12/site-packages/metrics"),
+        asks_pool(thread(3, [frame("holds", 90)], wait=Wait("sleep", endless=False)), holder=3),
+    ],
+    ids=["another thread is in the library", "another thread works", "another library's thread", "a part is held here"],
+)
+def test_a_library_that_the_forked_process_serves_itself(known: Evidence) -> None:
+    """What the thread waits for may come from a thread that the process has."""
+    assert claimed(known, "fork-lost-thread") in (None, "possible")
+
+
+@pytest.mark.parametrize(
+    ("module", "here", "expected"),
+    [
+        ("/site/store/_store.abi3.so", (), "fork-lost-thread"),
+        ("/site/store/libblas.so", (), "future-never-resolved"),  # it starts its threads anew
+        ("/site/store/_store.abi3.so", ("/site/store/_store.abi3.so",), "future-never-resolved"),
+    ],
+)
+def test_what_an_extension_module_promised_a_task(module: str, here: Tuple[str, ...], expected: str) -> None:
+    """The runtime of an extension module was left behind; that nothing in the process resolves its futures follows from that."""
+    future = Resource("f-1", "async-future", "Future awaited in put", waiting_tasks=("t-1",), closed=True)
+    put = Task(
+        "t-1", "Task-1", "pending", "l", (frame("put", 20),), "Future", wait=TaskWait("future", "f-1", endless=True)
+    )
+    running = Loop("l", 2, ready=0, scheduled=0, watched=0, signals=(), main_task="t-1")
+    rests = Wait("event-loop", "epoll_wait", endless=True)
+    loops = thread(2, stack("selectors.select", "asyncio.base_events._run_once"), wait=rests, is_main=True)
+    idle = Wait("futex", "futex", endless=True)
+    own = [thread(30 + n, (native("park", name),), wait=idle, name=None) for n, name in enumerate(here)]
+    child = process(
+        [loops, *own], pid=2, ppid=1, loops=(running,), tasks=(put,), resources=(future,), forked=True,
+        signal_handlers=(), cancels=(),
+    )  # fmt: skip
+    helper = thread(20, (native("syscall", LIBC), native("park", module)), wait=idle, name=None)
+    main = thread(1, [frame("main", 31)], wait=Wait("process", "wait4", pid=2, endless=True))
+    leading = classify(evidence(process([main, helper]), child)).findings[0]
+    assert leading.pattern == expected
+    assert expected != "fork-lost-thread" or (leading.confidence, leading.culprits[0].line) == ("likely", 20)
+    assert "proven" not in {
+        f.confidence
+        for f in classify(evidence(process([main, helper]), child)).findings
+        if f.pattern == "future-never-resolved" and expected == "fork-lost-thread"
+    }
