@@ -29,7 +29,16 @@ from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from .nativepools import NativePool, native_pools
-from .queuedwork import Link, asks_itself, collects_itself, queued_behind, stuck_pools, want_results, workers
+from .queuedwork import (
+    Link,
+    asks_itself,
+    asks_own_server,
+    collects_itself,
+    queued_behind,
+    stuck_pools,
+    want_results,
+    workers,
+)
 from .taskqueues import Job, Workers, task_workers
 
 PATTERN = Pattern(
@@ -78,6 +87,14 @@ _ORIGIN = Template(
 _ASK = Template(
     "{number} of {pool} cannot go on: each runs a request of {library} that waits{at} for the answer to another request, to this "
     "process itself, which no worker is free to run"
+)
+_ASK_OWN = Template(
+    "{number} of {pool} cannot go on: the jobs wait{at} for answers of this process's own server, and {count:n job} "
+    "{count:v wait} in the pool's queue"
+)
+_ASKING_OWN = Template("{thread} waits{at} at a connection both ends of which are in this process alone")
+_UNSERVED = Template(
+    "no other thread or event loop of the process is at the other ends: only a worker of the pool would answer"
 )
 _ASKING = Template("{thread} runs a request of {library} and waits{at} in {library}'s client")
 _ALONE = Template("every connection that this process has opened leads to itself")
@@ -145,6 +162,10 @@ def match(view: View) -> Iterator[Answer]:
             library, asking = asks_itself(view, process, pool)
             if asking:
                 yield _full(view, process, pool, asking, _asks(pool, library))
+                continue
+            requests = asks_own_server(view, process, pool)
+            if requests:
+                yield _full(view, process, pool, requests, _asks_own(pool))
                 continue
             wants = want_results(view, process, pool)
             if wants:
@@ -273,6 +294,15 @@ def _asks(pool: Pool, library: str) -> _Told:
         lambda number, at: _ASK(number=number, pool=pool.description, at=at, library=library),
         lambda agent, frame: _ASKING(thread=agent, at=clauses.at(frame), library=library),
         _ALONE(),
+    )
+
+
+def _asks_own(pool: Pool) -> _Told:
+    """Return what to say of a server's workers that all wait for answers of the server that they work for."""
+    return _Told(
+        lambda number, at: _ASK_OWN(number=number, pool=pool.description, at=at, count=pool.queued or 0),
+        lambda agent, frame: _ASKING_OWN(thread=agent, at=clauses.at(frame)),
+        _UNSERVED(),
     )
 
 

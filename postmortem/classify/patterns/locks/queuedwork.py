@@ -9,6 +9,7 @@ from ....evidence import Pool, Process, PythonFrame, Resource, Thread
 from ....waitgraph import Agent, Edge
 from ...facts import knowledge
 from ...facts.view import WORKS_WAKES, View
+from ...roots.rest import in_request
 from ...roots.walk import follow, telling
 
 #: Most agents visited on the way from a worker to the job that it needs.
@@ -124,6 +125,29 @@ def asks_itself(view: View, process: Process, pool: Pool) -> Tuple[str, List[Age
     if not (library and pool.queued and clients and alone and still):
         return "", []
     return library, workers(process, pool)
+
+
+def asks_own_server(view: View, process: Process, pool: Pool) -> List[Agent]:
+    """Return a full pool's workers if all wait for answers of the server of their own process, which gives its jobs to them.
+
+    Empty unless a job is queued, both ends of every connection that they wait at are in this process alone, and no other
+    thread or loop of the process is at the other ends.
+    """
+    threads = view.threads(process, pool.threads)
+    if not pool.queued or pool.idle or len(threads) < (pool.limit or 0) or not process.listening:
+        return []
+    resources = {resource.id: resource for resource in process.resources if resource.kind == "socket"}
+    asked = [resources.get(thread.wait.resource or "") if thread.wait is not None else None for thread in threads]
+    ends = [end for one in asked if one is not None for end in one.ends]
+    own = all(one is not None and not one.accepted and len(one.ends) > 1 for one in asked)
+    if not own or any(end.pid != process.pid for end in ends):
+        return []
+    others = [thread for thread in process.threads if thread.tid not in pool.threads]
+    served = {end for one in resources.values() if one.accepted for end in one.ends}
+    at_work = any(in_request(thread) or view.computes(thread) for thread in others)
+    if at_work or not served.isdisjoint(ends) or any(view.moves(t) or not view.rests(t) for t in threads):
+        return []
+    return workers(process, pool)
 
 
 def _serves_and_asks(thread: Thread) -> Optional[str]:

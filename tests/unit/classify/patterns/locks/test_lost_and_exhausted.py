@@ -658,3 +658,34 @@ def test_parts_that_tasks_keep_while_they_wait_for_a_peer(function: str, expecte
     )
     known = whole([polls], pool, inner, link, tasks=(keeps, main), loops=(Loop("loop-1", 1, main_task="m"),))
     assert found(known).get("pool-exhausted") == expected
+
+
+@pytest.mark.parametrize(
+    ("peer", "queued", "beside", "expected"),
+    [
+        (1, 4, (), True),
+        (900, 4, (), False),  # another process answers
+        (1, 0, (), False),
+        (1, 4, ("socketserver.process_request_thread",), False),  # another server of the process answers
+    ],
+)
+def test_a_servers_workers_that_wait_for_answers_of_that_server(
+    peer: int, queued: int, beside: Tuple[str, ...], expected: bool
+) -> None:
+    """Each handler asks the same server by HTTP; the requests that it sent are in the queue behind them all."""
+    asked = tuple(
+        Resource(f"s{tid}", "socket", "socket", waiters=(tid,), ends=(End(1, tid, "rw"), End(peer, 10 + tid, "rw")))
+        for tid in (2, 3)
+    )
+    handlers = [
+        replace(waits(tid, f"s{tid}", 21), wait=Wait("socket", "recvfrom", resource=f"s{tid}", endless=True))
+        for tid in (2, 3)
+    ]
+    accepts = thread(
+        1, (*stack("selectors.select"), frame("main", 90)), wait=Wait("event-loop", "epoll_wait", endless=False)
+    )
+    other = [thread(5, (frame("handle", 70), *stack(*beside)), wait=Wait("sleep", endless=False))] if beside else []
+    pool = Pool("pool", "ThreadPoolExecutor", "ThreadPoolExecutor-0", threads=(2, 3), limit=2, queued=queued)
+    known = whole([accepts, *handlers, *other], *asked, pools=(pool,), listening=(80,))
+    assert ("executor-self-deadlock" in found(known)) is expected
+    assert not expected or lines(known)[0] == 21
