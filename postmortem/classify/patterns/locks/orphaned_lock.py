@@ -1,7 +1,8 @@
 """A lock whose holder is gone without having released it.
 
 **What it looks like.** One or more threads wait for a lock at 0 % CPU. The lock is locked, and no existing thread holds it:
-an RLock or an import records a thread that has ended; a plain lock is in no `with` and in no function that still runs.
+an RLock or an import records a thread that has ended; a plain lock is in no `with` and in no function that still runs. Or clients of a `multiprocessing.Manager` wait for a lock that it
+keeps for them, and each client that is still connected is one of those who wait.
 
 **Easily mistaken for** `missed-wakeup`, where nothing is held; `fork-inherited-lock`, whose holder lives on in the parent;
 `lock-order-deadlock`, whose holders all exist.
@@ -21,7 +22,7 @@ from ....evidence.vocabulary import ResourceKind
 from ....findings import Template
 from ....findings.found import Said
 from ....waitgraph import Agent
-from ...facts import clauses
+from ...facts import clauses, knowledge
 from ...facts.knowledge import is_library, is_stdlib, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -63,9 +64,28 @@ _THROUGH_THAT = Template("{frame} acquires it by calling that function")
 _GATE = Template("{frame} releases it without having acquired it: perhaps the lock is used as a signal")
 
 
+_NO_CLIENT_HOLDS = Template(
+    "{count:n process|processes} {count:v wait}{at} for a lock that {manager} keeps for all of them, and none that is connected "
+    "with it has the lock: who had it has ended, or given up its connection"
+)
+_ASKS = Template("{client} of process {pid} asks the manager for it{at}")
+_EACH_WAITS = Template(
+    "in {manager} {count:v the only thread that serves a client waits|all @ threads that serve clients wait} for {lock}; that of "
+    "a client which had it would wait for the next request"
+)
+_MANAGERS_REMEDY = Template(
+    "A manager does not release what a client held that was killed. Let clients that may be killed hold no lock of a manager, "
+    "acquire it with a time limit, or use a lock that ends with its holder (fcntl.flock), and start the job anew when one dies."
+)
+#: Functions of multiprocessing's managers: a thread of the server for each client, and a client's call (Lib/multiprocessing).
+_SERVES_CLIENT = tuple((file, "serve_client") for file in knowledge.multiprocessing("managers"))
+_ASKS_MANAGER = tuple((file, "_callmethod") for file in knowledge.multiprocessing("managers"))
+
+
 def match(view: View) -> Iterator[Answer]:
     """Yield a match for each lock that is held by no existing thread or task."""
     for process in view.pythons:
+        yield from _of_manager(view, process)
         if process.forked:
             continue  # the holder may live on in the parent
         wanted = [r for r in process.resources if r.kind in _LOCKS and r.waiters]
@@ -77,6 +97,47 @@ def match(view: View) -> Iterator[Answer]:
         yield from _tasks(view, process)
         if wanted and all(_is_held(view, process, resource) for resource in wanted):
             yield No(_ALL_HELD(pid=process.pid))
+
+
+def _of_manager(view: View, manager: Process) -> Iterator[Match]:
+    """Yield the match of a lock that a manager's process (multiprocessing.Manager) keeps for others, and none of these has.
+
+    A client's thread in the manager waits for the client's next request, unless it is in one: if all are in a request that
+    waits for the same lock, no client that is still connected has it.
+    """
+    serving = [t for t in manager.threads if any(knowledge.in_table(frame, _SERVES_CLIENT) for frame in t.python)]
+    wanted = {thread.wait.resource for thread in serving if thread.wait is not None and thread.wait.kind == "lock"}
+    lock = view.graph.places.resource(manager.pid, next(iter(wanted))) if len(wanted) == 1 else None
+    if lock is None or lock.kind != "lock" or not lock.locked or lock.owner_tid is not None:
+        return
+    waiting = _waiters(view, manager, lock)
+    clients = list(_clients(view, manager)) if len(waiting) == len(serving) == len(lock.waiters) else []
+    if not clients:
+        return
+    yield Match(
+        confidence="likely",
+        summary=_NO_CLIENT_HOLDS(count=len(clients), at=clauses.at(clients[0][2]), manager=clauses.process(manager)),
+        evidence=(
+            *(_ASKS(client=clauses.named(t), pid=p.pid, at=clauses.at(frame)) for p, t, frame in clients[:4]),
+            _EACH_WAITS(count=len(serving), manager=clauses.process(manager), lock=lock.description),
+        ),
+        culprits=tuple(view.culprit(client, frame, thread) for client, thread, frame in clients[:4]),
+        victims=tuple(view.victim(client, thread) for client, thread, _frame in clients),
+        remedy=_MANAGERS_REMEDY(),
+        pid=clients[0][0].pid,
+    )
+
+
+def _clients(view: View, manager: Process) -> Iterator[Tuple[Process, Thread, PythonFrame]]:
+    """Yield the threads of other processes that wait for a manager's answer, each with the program's line."""
+    for client in view.pythons:
+        resources = {resource.id: resource for resource in client.resources if client is not manager}
+        for thread in client.threads:
+            socket = resources.get(thread.wait.resource or "") if thread.wait is not None else None
+            frame = own_frame(thread.python)
+            asks = any(knowledge.in_table(one, _ASKS_MANAGER) for one in thread.python)
+            if asks and socket is not None and frame is not None and any(e.pid == manager.pid for e in socket.ends):
+                yield client, thread, frame
 
 
 def _is_held(view: View, process: Process, resource: Resource) -> bool:

@@ -44,6 +44,43 @@ def whole(threads: Sequence[Thread], *resources: Resource, window: Optional[floa
 # ---------------------------------------------------------------------- orphaned-lock
 
 
+@pytest.mark.parametrize(
+    ("second", "expected"), [("lock-1", "likely"), ("lock-2", None), (None, None)], ids=["same", "another", "at rest"]
+)
+def test_a_lock_of_a_manager_that_none_of_its_clients_has(second: Optional[str], expected: Optional[str]) -> None:
+    """A client that has the lock is served by a thread that waits for its next request, or for another lock."""
+    serving = (*stack("multiprocessing.managers.serve_client"),)
+    wanted = [Wait("lock", "futex", name, endless=True) for name in ("lock-1", second) if name is not None]
+    idle = [] if second is not None else [Wait("socket", "read", "s", endless=True)]
+    served = [thread(10 + n, serving, wait=wait, is_main=False) for n, wait in enumerate([*wanted, *idle])]
+    locks = [
+        Resource(
+            name,
+            "lock",
+            f"Lock {name}",
+            locked=True,
+            waiters=tuple(t.tid for t in served if t.wait and t.wait.resource == name),
+        )
+        for name in dict.fromkeys(wait.resource for wait in wanted)
+    ]
+    manager = process(served, pid=9, ppid=1, resources=tuple(locks), forked=True)
+    clients = []
+    for pid in (2, 3):
+        asks = Resource("s", "socket", "socket", waiters=(pid,), ends=(End(pid, 4, "rw"), End(9, pid, "rw")))
+        frames = (
+            *stack("multiprocessing.managers._callmethod", "multiprocessing.managers.__enter__"),
+            frame("merge", 34),
+        )
+        main = thread(pid, frames, wait=Wait("socket", "read", "s", endless=True), is_main=True)
+        clients.append(process([main], pid=pid, ppid=1, resources=(asks,)))
+    known = evidence(process([runs(1)]), manager, *clients)
+    leading = next(
+        (f for f in classify(known).findings if f.pattern == "orphaned-lock" and f.confidence != "possible"), None
+    )
+    assert (leading.confidence if leading is not None else None) == expected
+    assert leading is None or {(c.pid, c.line) for c in leading.culprits} == {(2, 34), (3, 34)}
+
+
 def lost(**known: Any) -> Resource:
     """A plain lock that nobody holds, as far as stacks and sources say."""
     plain = Resource(
