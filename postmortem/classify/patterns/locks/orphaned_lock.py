@@ -1,8 +1,9 @@
 """A lock whose holder is gone without having released it.
 
 **What it looks like.** One or more threads wait for a lock at 0 % CPU. The lock is locked, and no existing thread holds it:
-an RLock or an import records a thread that has ended; a plain lock is in no `with` and in no function that still runs. Or clients of a `multiprocessing.Manager` wait for a lock that it
-keeps for them, and each client that is still connected is one of those who wait.
+an RLock or an import records a thread that has ended; a plain lock is in no `with` and in no function that still runs. Or
+clients of a `multiprocessing.Manager` wait for a lock that it keeps for them, and each client that is still connected is one
+of those who wait.
 
 **Easily mistaken for** `missed-wakeup`, where nothing is held; `fork-inherited-lock`, whose holder lives on in the parent;
 `lock-order-deadlock`, whose holders all exist.
