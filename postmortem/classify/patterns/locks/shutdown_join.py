@@ -183,7 +183,7 @@ def _in_loop(view: View, thread: Thread) -> bool:
 
     A `for` ends with its items. A loop whose header is not known may be any.
     """
-    own = [frame for frame in thread.python if not knowledge.is_library(frame)]
+    own = [frame for frame in thread.python if not knowledge.is_stdlib(frame)]
     headers = [header for frame in own for header in view.loops_around([frame])[1:]]
     texts = [(view.evidence.source(header.file, header.line) or "").lstrip() for header in headers]
     return any(not text.startswith("for ") for text in texts)

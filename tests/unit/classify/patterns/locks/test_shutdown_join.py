@@ -15,6 +15,7 @@ from .....support.make import (
     counters,
     evidence,
     found,
+    frame,
     lines,
     process,
     stack,
@@ -74,6 +75,15 @@ def test_a_heartbeat_never_ends() -> None:
     assert found(looping)["shutdown-join"] == "likely"
     asking = changed(looping, sources={APP: {2: "    while not self.halted:"}})
     assert found(asking)["shutdown-join"] == "likely"
+
+
+def test_a_librarys_loop_need_not_end_either() -> None:
+    """Its own thread polls for ever, in code that is all the library's."""
+    poll = (frame("run", 48, "/venv/lib/python3.10/site-packages/firmata/util.py"), *stack("threading.run"))
+    known = shutting_down(Wait("sleep", "clock_nanosleep", timeout_s=0.001, endless=False))
+    threads = tuple(changed(t, stack=poll) if not t.is_main else t for t in known.threads)
+    looping = changed(evidence(changed(known, threads=threads)), loops={poll[0].file: {48: (45,)}})
+    assert found(looping)["shutdown-join"] == "likely"
 
 
 def test_a_loop_over_items_ends_with_them() -> None:
