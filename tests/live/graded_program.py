@@ -237,6 +237,18 @@ async def saved_by_task(future):
     await future
 
 
+async def saved_by_callback(future):
+    await future
+
+
+async def job():
+    await asyncio.sleep(LONG)
+
+
+def ended(future, task):
+    future.set_result(task)
+
+
 async def setter(future):
     await asyncio.sleep(LONG)
     future.set_result(None)
@@ -255,6 +267,9 @@ async def main():
     tasks.append(asyncio.ensure_future(timed_future(future)))
     other = loop.create_future()
     tasks += [asyncio.ensure_future(saved_by_task(other)), asyncio.ensure_future(setter(other))]
+    third = loop.create_future()
+    tasks += [asyncio.ensure_future(saved_by_callback(third)), asyncio.ensure_future(job())]
+    tasks[-1].add_done_callback(functools.partial(ended, third))
     tasks.append(asyncio.ensure_future(seen_async(asyncio.Event())))
     loop.call_later(LONG, finish, LATER)
     server = await asyncio.start_server(on_client, "127.0.0.1", 0)

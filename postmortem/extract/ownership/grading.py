@@ -3,6 +3,7 @@
 - Of each thread and task: its frames from their current instructions on, and all that these call.
 - Of an event loop's thread also what its timers and descriptors call; of an accept loop or a dispatcher what it starts:
   both follow from its frames.
+- Of a task or greenlet also what is called when it ends.
 - Signal handlers, which run in the main thread even while that waits.
 
 An agent *names* an object if its code applies an operation that ends the wait to it, or to something unknown that is
@@ -20,7 +21,9 @@ from typing import Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optiona
 from ...cpython.execution.library import Library, Limits
 from ...cpython.execution.lookup import CALL, OPERATIONS, Applied
 from ...cpython.execution.machine import Machine
+from ...cpython.execution.values import UNKNOWN
 from ...cpython.frames.frame import Frame as PyFrame
+from ...cpython.heap.parts import Parts
 from ...cpython.heap.reachability import Actor, Reach
 from ...cpython.state.interpreter import Python, ThreadState
 from ...cpython.state.signals import handlers
@@ -31,6 +34,7 @@ from ...frameworks.asyncio.tasks import TaskState
 from ...signalnames import signal_name
 from ...timelimits import TimeLimit
 from ..process.context import PythonContext
+from .endcalls import called_at_end
 
 SECONDS = 3.0
 #: Share of the time that one agent may take.
@@ -85,6 +89,7 @@ class Grading:
         self._context = context
         self._python: Python = context.python
         self._tasks = tasks
+        self._parts = Parts(context.python.objects)
         self._modules = {name: address for address, name in modules.items()}
         self._judged: Dict[Agent, _Judged] = {}
         self._alike: Dict[Tuple[object, ...], _Judged] = {}
@@ -202,10 +207,12 @@ class Grading:
         """Return an agent's evaluation, made once."""
         if agent not in self._judged:
             frames, cut = self._frames_of(agent)
-            key = self._alike_key(frames) if frames else (agent,)
+            task = self._tasks.get(agent.task) if agent.task is not None else None
+            ends = called_at_end(self._parts, task.address) if task is not None else ()
+            key = (self._alike_key(frames), ends) if frames else (agent,)
             known = self._alike.get(key)
             if known is None:
-                known = self._alike[key] = self._evaluated(agent, frames, cut)
+                known = self._alike[key] = self._evaluated(agent, frames, cut, ends)
             self._judged[agent] = known
         return self._judged[agent]
 
@@ -224,7 +231,7 @@ class Grading:
         python = self._python
         return tuple((frame.code.address, frame.lasti, tuple(python.frames.locals(frame))) for frame in frames)
 
-    def _evaluated(self, agent: Agent, frames: Sequence[PyFrame], cut: bool) -> _Judged:
+    def _evaluated(self, agent: Agent, frames: Sequence[PyFrame], cut: bool, ends: Sequence[int]) -> _Judged:
         if not frames and agent.signal is None and agent.exit is None:
             return _Judged((), (), not cut)
         if self._limit is None:
@@ -236,6 +243,8 @@ class Grading:
         machine = Machine(self._library, Limits(TimeLimit(SECONDS * _SHARE, within=self._limit)))
         for frame in frames:
             machine.frame(frame)
+        for called in ends:
+            machine.callable(called, [UNKNOWN])
         handler = self._signal_handlers().get(agent.signal) if agent.signal is not None else agent.exit
         if handler is not None:
             machine.callable(handler)

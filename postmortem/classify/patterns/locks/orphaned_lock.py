@@ -16,7 +16,7 @@ lock stays locked for ever: nothing releases it on behalf of a thread that ends.
 
 from __future__ import annotations
 
-from typing import FrozenSet, Iterator, List, Tuple
+from typing import FrozenSet, Iterator, List, Optional, Sequence, Tuple
 
 from ....evidence import Process, PythonFrame, Resource, Thread
 from ....evidence.vocabulary import ResourceKind
@@ -62,6 +62,7 @@ _MORE = Template("{count:n more thread} {count:v want} it, too")
 _HOLDER_GONE = Template("{lock} records a holder that no longer exists (the process has {count:n thread})")
 _BY_HAND = Template("{frame} acquires it without `with`, and may be left without releasing it")
 _THROUGH_THAT = Template("{frame} acquires it by calling that function")
+_RELEASES = Template("{agent} goes on to code that releases it: perhaps it was handed on to that")
 _GATE = Template("{frame} releases it without having acquired it: perhaps the lock is used as a signal")
 
 
@@ -164,8 +165,9 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
         taken = resource.taken_at
         places = taken or tuple(f for t in waiting for f in [own_frame(t.stack)] if f is not None)
         certain = all(view.graph.stuck(agent) == "proven" for agent in agents)  # no code can release it
+        releasing = _releasing(view, process, resource, agents)
         yield Match(
-            confidence="proven" if certain else "likely",
+            confidence="possible" if releasing is not None else "proven" if certain else "likely",
             summary=_NO_TASK_HOLDS(
                 count=len(waiting), lock=resource.description, taken=_TAKEN(frame=taken[0]) if taken else None
             ),
@@ -173,11 +175,20 @@ def _tasks(view: View, process: Process) -> Iterator[Answer]:
                 *(_WANTS(waiter=agent, lock=resource.description, at=None) for agent in agents[:4]),
                 *resource.because,
                 *(_BY_HAND(frame=frame) for frame in taken),
+                *((_RELEASES(agent=releasing),) if releasing is not None else ()),
             ),
             culprits=tuple(dict.fromkeys(view.culprit(process, frame) for frame in places)),
             victims=tuple(view.victim_of(a) for a in (*agents, *view.graph.behind(frozenset(agents)))),
             pid=process.pid,
         )
+
+
+def _releasing(view: View, process: Process, lock: Resource, waiting: Sequence[Agent]) -> Optional[Agent]:
+    """Return an agent that can go on to code which releases a lock for another; None if none is known."""
+    behind = {*waiting, *view.graph.behind(frozenset(waiting))}
+    named = [w for w in lock.wakers if w.grade == "names" and (w.tid is not None or w.task is not None)]
+    agents = [Agent(process.pid, w.tid if w.task is None else None, w.task) for w in named]
+    return next((one for one in agents if one not in behind and view.graph.stuck(one) is None), None)
 
 
 def _waiters(view: View, process: Process, resource: Resource) -> List[Thread]:
@@ -214,6 +225,10 @@ def _match(view: View, process: Process, resource: Resource, waiters: List[Threa
     )
     if opener is not None:
         facts.append(_GATE(frame=opener))
+    releasing = _releasing(view, process, resource, [Agent(process.pid, t.tid) for t in waiters])
+    if releasing is not None:
+        facts.append(_RELEASES(agent=releasing))
+    open_ended = open_ended or (releasing is not None and not resource.owner_gone)
     told = _NOBODY_KNOWN_HOLDS if open_ended else _NOBODY_HOLDS
     where = _TAKEN(frame=taken[0]) if len(taken) == 1 and not open_ended else None
     return Match(

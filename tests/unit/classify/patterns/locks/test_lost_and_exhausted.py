@@ -44,6 +44,15 @@ def whole(threads: Sequence[Thread], *resources: Resource, window: Optional[floa
 # ---------------------------------------------------------------------- orphaned-lock
 
 
+def test_a_lock_that_was_handed_on_is_not_lost() -> None:
+    """Another thread, which is at work, goes on to code that releases it: it was acquired for that one."""
+    waiters = [waits(tid, "lock-1", 43, "lock") for tid in (1, 2)]
+    known = whole([*waiters, runs(3)], lost(wakers=(Waker("reach", "memory", tid=3, grade="names"),)))
+    assert found(known)["orphaned-lock"] == "possible"
+    known = whole([*waiters, runs(3)], lost(wakers=(Waker("reach", "memory", tid=3, grade="refers"),)))
+    assert found(known)["orphaned-lock"] == "likely"
+
+
 @pytest.mark.parametrize(
     ("second", "expected"), [("lock-1", "likely"), ("lock-2", None), (None, None)], ids=["same", "another", "at rest"]
 )
