@@ -13,6 +13,8 @@ from .view import View
 #: Waits for a signal, an item or a permit, which code of the same process gives; of threads those for an event or a queue are
 #: of the kind of the condition inside.
 _SIGNALS: FrozenSet[WaitKind] = frozenset(("condition", "semaphore"))
+#: Seconds: a wait that lasts longer is none at the end of which an answer is expected.
+_SOON_S = 60.0
 _TASK_SIGNALS: FrozenSet[TaskWaitKind] = frozenset(("condition", "event", "queue"))
 
 
@@ -20,14 +22,44 @@ def answers_later(view: View, process: Process, resource: Optional[Resource]) ->
     """Return whether code at the other end of a socket waits for a signal that may come, and may answer then.
 
     A thread of the program, such as a dispatcher's for one of its clients, that another one there is to signal; in a process
-    that talks to itself a task, such as that of a long poll.
+    that talks to itself a task, such as that of a long poll, or an event loop at the other end that a timer will wake.
     """
     if resource is None:
         return False
+    if resource.peer_in_tree is True and _is_woken_soon(process, resource):
+        return True
     pids = {waker.pid or process.pid for waker in resource.wakers}
     if resource.peer_in_tree is True and pids == {process.pid} and _has_waiting_task(view, process):
         return True
     return any(_has_waiting_thread(view, view.by_pid[pid]) for pid in pids if pid in view.by_pid)
+
+
+def goes_on_soon(view: View, agent: Agent) -> bool:
+    """Return whether a thread or task works, or is in a wait that a time limit ends soon."""
+    thread, task = view.graph.places.thread(agent), view.graph.places.task(agent)
+    if thread is not None:
+        wait = thread.wait
+        return wait is None or view.moves(thread) or _ends_soon(wait.endless, wait.remaining_s, wait.timeout_s)
+    if task is None or task.wait is None:
+        return False
+    return _ends_soon(task.wait.endless, task.wait.remaining_s, task.wait.timeout_s)
+
+
+def _ends_soon(endless: Optional[bool], remaining_s: Optional[float], timeout_s: Optional[float]) -> bool:
+    """Return whether a wait ends within ``_SOON_S``; one of unknown length does not."""
+    left = remaining_s if remaining_s is not None else timeout_s
+    return endless is False and left is not None and left < _SOON_S
+
+
+def _is_woken_soon(process: Process, resource: Resource) -> bool:
+    """Return whether a timer soon wakes the loop that watches the other end of a connection of a process with itself."""
+    ends = {
+        r.id
+        for r in process.resources
+        if r.remote is not None and (r.local, r.remote) == (resource.remote, resource.local)
+    }
+    timers = (loop.next_timer_s for loop in process.loops if not ends.isdisjoint((*loop.sockets, *loop.descriptors)))
+    return any(timer is not None and timer < _SOON_S for timer in timers)
 
 
 def _has_waiting_task(view: View, process: Process) -> bool:

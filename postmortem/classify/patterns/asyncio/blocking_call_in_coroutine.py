@@ -73,6 +73,9 @@ _SAMPLES = Template("it was inside this callback in {share:.0%} of the samples o
 _SAMPLES_AGAIN = Template(
     "it was at this line, in one callback after the other, in {share:.0%} of the samples over {window:.1f} s"
 )
+_NESTED = Template(
+    "{thread} is in the selector of its loop: the callback itself runs the loop, whose other tasks go on"
+)
 _ONE_MOMENT = Template("one moment only: capture the running process to see whether the call returns")
 _SAME_CALL = Template("it has been in the same call of {function} for {lasts:.1f} s or more")
 _ALONE = Template("the loop has nothing else to do: nothing is delayed")
@@ -156,6 +159,9 @@ def _why_not(
     """Return why the loop is not blocked by one call; None if nothing contradicts that."""
     if loop is not None and loop.turned:
         return _TURNED(thread=named(thread))
+    only = sum(one.tid == thread.tid for one in process.loops) == 1
+    if only and loop is not None and not loop.ready and thread.wait is not None and thread.wait.kind == "event-loop":
+        return _NESTED(thread=named(thread))
     if loop is not None and loop.turned is False and loop.callback_lasts_s is None:
         return _GOES_ON(thread=named(thread))
     if (

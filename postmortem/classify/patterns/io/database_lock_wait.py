@@ -54,6 +54,8 @@ PATTERN = Pattern(
 )
 
 _SHOWN = 6
+#: Waits for other code of the same process, during which a thread does no work of its own.
+_SIGNALLED = frozenset(("condition", "event", "queue", "future", "semaphore", "lock", "rlock", "thread", "signal"))
 #: Functions of embedded databases that wait for the lock of writers (LMDB 0.9's mdb.c).
 _WRITERS = re.compile(r"mdb_txn_(begin|renew0?)$")
 #: How the names of files begin that are the table of locks of a database: all its connections map it, and wait there for
@@ -160,7 +162,7 @@ def _kept(view: View, process: Process) -> Iterator[Match]:
         if server is None or asking is None or frame is None or not count:
             continue
         clients = [view.by_pid[pid] for pid in _clients(server) if pid in view.by_pid]
-        if len(clients) == len(_clients(server)) and all(any(_asked(view, t) for t in c.threads) for c in clients):
+        if len(clients) == len(_clients(server)) and all(_only_asks(view, client) for client in clients):
             named = clauses.process(server)
             said = {"function": asking.function, "file": "/".join(PurePath(asking.file).parts[-2:])}
             yield Match(
@@ -172,6 +174,14 @@ def _kept(view: View, process: Process) -> Iterator[Match]:
                 victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
                 pid=process.pid,
             )
+
+
+def _only_asks(view: View, client: Process) -> bool:
+    """Return whether a process asks for a lock, and none of its other threads is at work, or in a sleep, with one."""
+    asking = [thread for thread in client.threads if _asked(view, thread)]
+    others = [thread for thread in client.threads if thread.python and thread not in asking and not view.idle(thread)]
+    waits = [thread.wait for thread in others]
+    return bool(asking) and all(wait is not None and wait.kind in _SIGNALLED for wait in waits)
 
 
 def _asked(view: View, thread: Thread) -> int:

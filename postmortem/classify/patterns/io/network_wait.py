@@ -22,7 +22,7 @@ from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.alike import TASKS_WAIT, THREADS_WAIT, Alike, told_once
 from ...facts.knowledge import awaits_network, own_frame
-from ...facts.peers import answers_later
+from ...facts.peers import answers_later, goes_on_soon
 from ...facts.sessions import is_unasked
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -126,7 +126,9 @@ def _thread(view: View, process: Process, thread: Thread, resource: Optional[Res
     else:
         facts.append(_PEER_UNKNOWN())
     orders = awaits_orders(view, process, thread, resource)
-    elsewhere = follow(view, Agent(process.pid, thread.tid)).end.pid != process.pid  # the peer's own wait is the answer
+    agent, end = Agent(process.pid, thread.tid), follow(view, Agent(process.pid, thread.tid)).end
+    # the peer's own wait is the answer, or it is only slow
+    elsewhere = end.pid != process.pid or (end != agent and goes_on_soon(view, end))
     facts += [orders] if orders else []
     facts += [_PEER_SIGNALLED()] if later else []
     if not matters:

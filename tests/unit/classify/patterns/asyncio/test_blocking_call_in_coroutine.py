@@ -218,3 +218,15 @@ def test_an_idle_worker_of_gevents_pool_keeps_nobody() -> None:
     hubs = (Loop("loop-1", 1, "gevent"), Loop("loop-2", 2, "gevent"))
     known = evidence(process([main, worker], loops=hubs, tasks=(running, behind)))
     assert "blocking-call-in-coroutine" not in found(known)
+
+
+def test_a_callback_that_runs_the_loop_itself_blocks_nothing() -> None:
+    """nest_asyncio: the innermost frame is the selector of the very loop, which goes on with its other tasks."""
+    nested = (*SELECT, frame("ask", 20), *TURN)
+    rests = Wait("event-loop", "epoll_wait", timeout_s=0.5, endless=False)
+    main = thread(1, nested, wait=rests, counters=counters(), samples=samples((90, nested)))
+    one = changed(loop("loop-1", 1, ready=0), next_timer_s=0.3)
+    assert "blocking-call-in-coroutine" not in found(evidence(process([main], loops=(one,), tasks=TASKS)))
+    another = loop("loop-2", 1, ready=0)
+    known = evidence(process([main], loops=(one, another), tasks=TASKS))
+    assert found(known)["blocking-call-in-coroutine"] == "likely"

@@ -255,3 +255,12 @@ def test_a_task_asks_a_server_for_a_lock() -> None:
         process([idle], tasks=(main, task), loops=(Loop("loop-1", 1, ready=0, scheduled=1, main_task="Task-1"),))
     )
     assert found(known).get("database-lock-wait") == "possible"
+
+
+def test_another_thread_of_the_program_may_have_the_lock() -> None:
+    """It sleeps in the middle of its turn, perhaps inside the lock's `with`: the lock changes hands."""
+    known = asks_server()
+    turn = thread(70, [frame("write_index", 31)], wait=Wait("sleep", "select", endless=False))
+    program = changed(known.processes[0], threads=(*known.processes[0].threads, turn))
+    known = changed(known, processes=(program, *known.processes[1:]))
+    assert found(known).get("database-lock-wait") in (None, "possible")

@@ -180,3 +180,26 @@ def link() -> Resource:
     """A socket whose other end another process has, by no name that is known."""
     wakers = (Waker("end", "kernel", pid=9, name="descriptor 5"),)
     return Resource("socket-1", "socket", "socket with PID 9", wakers=wakers, peer_in_tree=True)
+
+
+@pytest.mark.parametrize(("timer", "expected"), [(0.8, "possible"), (3600.0, "likely"), (None, "likely")])
+def test_a_peer_in_the_same_process_that_a_timer_will_wake(timer: Optional[float], expected: str) -> None:
+    """Another loop of the process is at the other end; what it waits for comes soon, or in an hour, or never."""
+    here = socket(accepted=False, peer_in_tree=True)
+    there = Resource("socket-2", "socket", "socket b → a", local="b:80", remote="a:1", accepted=True)
+    main = thread(1, (*stack("socket.readinto"), frame("fetch", 2)), wait=SOCKET, is_main=True)
+    serves = thread(2, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=timer is None))
+    other = changed(loop("loop-2", 2, ready=0), sockets=("socket-2",), next_timer_s=timer)
+    known = evidence(process([main, serves], resources=(here, there), loops=(other,)))
+    assert found(known)["network-wait"] == expected
+
+
+@pytest.mark.parametrize(("left", "expected"), [(4.0, "possible"), (3600.0, "likely")])
+def test_a_peer_in_the_same_process_that_sleeps(left: float, expected: str) -> None:
+    """The thread that serves the connection has slept for a while, and will answer then; in an hour is too late."""
+    here = socket(accepted=False, waiters=(1,), wakers=(Waker("end", "kernel", tid=2),), closed=True, peer_in_tree=None)
+    main = thread(1, (*stack("socket.readinto"), frame("fetch", 2)), wait=SOCKET, is_main=True)
+    nap = Wait("sleep", "clock_nanosleep", timeout_s=left, remaining_s=left, endless=False)
+    engine = thread(2, (frame("simulate", 24),), wait=nap, counters=counters())
+    known = evidence(process([main, engine], resources=(here,)))
+    assert found(known).get("network-wait") == expected
