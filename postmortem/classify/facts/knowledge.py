@@ -76,7 +76,8 @@ SHELLS = (("IPython/core/interactiveshell.py", "run_code"), ("/code.py", "runcod
 
 #: The function of a worker that runs a job (Lib/concurrent/futures/thread.py).
 RUNS_ITEM = ("concurrent/futures/thread.py", "run")
-#: The feeder thread, which writes queued objects to the pipe of a queue (Lib/multiprocessing/queues.py).
+#: What reads an item from the pipe of a queue, and the feeder thread, which writes them to it (Lib/multiprocessing/queues.py).
+GETS = tuple(itertools.product(multiprocessing("queues"), ("get",)))
 FEEDS = tuple(itertools.product(multiprocessing("queues"), ("_feed",)))
 
 #: Functions that wait for work done by any other threads of the process.

@@ -24,7 +24,7 @@ from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.ended import ended_children
 from ...facts.ended import told as told_ends
-from ...facts.knowledge import own_frame
+from ...facts.knowledge import GETS, in_table, own_frame
 from ...facts.peers import answers_later
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -66,6 +66,7 @@ _THREAD_MAY_WRITE = Template(
 _LIBRARYS = Template(
     "{reader}, a thread of a library, reads a pipe that only its own process writes to: a wake-up pipe"
 )
+_GETS = Template("{reader} waits for an item of a multiprocessing.Queue, not for an end of file")
 _FIFO = Template("{reader} reads a FIFO, which any process may open and write to")
 _MAY_WRITE = Template("{reader} reads a pipe that {holder} may still write to")
 _HOLDER_WORKS = Template("{reader} reads a pipe, and another process that holds its write end is at work")
@@ -79,6 +80,8 @@ def match(view: View) -> Iterator[Answer]:
             ends = read_ends(waiter)
             if any((pipe.key or "").startswith("fifo:") for pipe in ends):
                 yield No(_FIFO(reader=waiter.who))
+            elif any(in_table(frame, GETS) for frame in waiter.frames[:5]):
+                yield No(_GETS(reader=waiter.who))
             elif _wakes_a_library(view, waiter, ends):
                 yield No(_LIBRARYS(reader=waiter.who))
             elif ends and not view.idle(waiter.thread) and all(pipe.wakers for pipe in ends):

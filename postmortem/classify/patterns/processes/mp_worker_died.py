@@ -25,7 +25,7 @@ from ....sourcepaths import package
 from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.ended import ended_children, told
-from ...facts.knowledge import FEEDS, in_table, is_library, is_stdlib, multiprocessing, own_frame
+from ...facts.knowledge import FEEDS, GETS, in_table, is_library, is_stdlib, multiprocessing, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from ...roots.calls import wants_an_answer
@@ -82,6 +82,16 @@ _LOST_LOCK = Template("the workers of {pool} wait for a lock whose holder has en
 _QUEUE = Template(
     "{thread} waits at {frame} until all items of a JoinableQueue are done, but no process that took them is left: {told}"
 )
+_GETS = Template(
+    "{thread} waits{at} for an item of a multiprocessing.Queue, but no other process has that queue any more: "
+    "{count:n child process|child processes} of this one {count:v has|have} ended"
+)
+_ALONE = Template("the queue's pipe is {pipe}: only this process could write to it, and no feeder thread of it does")
+_GETS_REMEDY = Template(
+    "Find out why the workers ended without handing over their items: killed, ended by os._exit before the feeder thread had "
+    "written (call close() and join_thread() of the queue), or an exception. Get with a time limit while workers live, and look "
+    "at their exit codes."
+)
 _ENDED = Template("process {pids: and process } ended")
 _NOBODY = Template("no other process has the queue any more")
 
@@ -129,6 +139,8 @@ def match(view: View) -> Iterator[Answer]:
         for thread in process.threads:
             if any(f.function == "join" and f.file.endswith(_QUEUES) for f in thread.python[:5]):
                 yield from _queue(view, process, thread)
+            elif any(in_table(frame, GETS) for frame in thread.python[:5]):
+                yield from _nobody_puts(view, process, thread)
 
 
 def _of_library(view: View, process: Process) -> Iterator[Match]:
@@ -211,6 +223,27 @@ def _queue(view: View, process: Process, thread: Thread) -> Iterator[Match]:
         summary=_QUEUE(thread=clauses.named(thread), frame=frame, told=how),
         evidence=(*view.graph.reasons(agent), how),
         culprits=(view.culprit(process, frame, thread),),
+        pid=process.pid,
+    )
+
+
+def _nobody_puts(view: View, process: Process, thread: Thread) -> Iterator[Match]:
+    """Yield a match if a thread waits for an item of a queue that only its own process still has, and its children have ended."""
+    agent, frame, ended = Agent(process.pid, thread.tid), own_frame(thread.python), ended_children(view, process)
+    stuck = view.graph.stuck(agent)
+    wanted = view.graph.places.resource(process.pid, thread.wait.resource) if thread.wait is not None else None
+    if stuck is None or frame is None or wanted is None or wanted.kind not in ("pipe", "socket") or not ended:
+        return
+    feeds = any(in_table(one, FEEDS) for other in process.threads for one in other.python)
+    if feeds or any(end.pid != process.pid for end in wanted.ends):
+        return  # items are still to come, or another process has the queue
+    yield Match(
+        confidence="likely",
+        summary=_GETS(thread=clauses.named(thread), at=clauses.at(frame), count=len(ended)),
+        evidence=(_ALONE(pipe=wanted.description), *told(view, ended)),
+        culprits=(view.culprit(process, frame, thread),),
+        victims=tuple(view.victim_of(one) for one in view.graph.behind(frozenset((agent,)))),
+        remedy=_GETS_REMEDY(),
         pid=process.pid,
     )
 
