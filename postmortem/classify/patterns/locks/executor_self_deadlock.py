@@ -20,12 +20,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sized, Tuple
 
-from ....evidence import Pool, Process, PythonFrame
+from ....evidence import Pool, Process, PythonFrame, Thread
 from ....findings import Slot, Template, Text
 from ....findings.found import Said
 from ....waitgraph import Agent, Edge
 from ...facts import clauses, native
-from ...facts.knowledge import own_frame
+from ...facts.knowledge import is_stdlib, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from .nativepools import NativePool, native_pools
@@ -35,6 +35,7 @@ from .queuedwork import (
     asks_own_server,
     collects_itself,
     queued_behind,
+    servers_that_ask_themselves,
     stuck_pools,
     want_results,
     workers,
@@ -96,6 +97,11 @@ _ASKING_OWN = Template("{thread} waits{at} at a connection both ends of which ar
 _UNSERVED = Template(
     "no other thread or event loop of the process is at the other ends: only a worker of the pool would answer"
 )
+_SERVER = Template(
+    "{count:v the only thread|all @ threads} of {module} that {count:v runs|run} requests {count:v waits|wait}{at} for "
+    "answers of the same server, which no thread is free to give"
+)
+_NOBODY_SERVES = Template("no thread has the other ends of these connections, and each of them runs a request itself")
 _ASKING = Template("{thread} runs a request of {library} and waits{at} in {library}'s client")
 _ALONE = Template("every connection that this process has opened leads to itself")
 _FULL = Template("{pool} has {count:n job} in its queue, and no idle worker")
@@ -177,8 +183,33 @@ def match(view: View) -> Iterator[Answer]:
             else:
                 yield No(_WAITS_ELSEWHERE(pool=pool.description, pid=process.pid))
 
+        yield from (_of_server(view, process, threads) for threads in servers_that_ask_themselves(view, process))
         yield from (_of_library(view, process, found) for found in native_pools(view, process))
     yield from map(partial(_of_tasks, view), task_workers(view))
+
+
+def _of_server(view: View, process: Process, threads: List[Thread]) -> Match:
+    """Return the match of a server's threads that all wait for answers of that server."""
+    places = [(thread, own_frame(thread.python)) for thread in threads]
+    first = {frame: thread for thread, frame in reversed(places) if frame is not None}
+    begun = next(frame for frame in reversed(threads[0].python) if not is_stdlib(frame))
+    module = "/".join(begun.file.split("/")[-2:])
+    return Match(
+        confidence="likely",
+        summary=_SERVER(count=len(threads), module=module, at=clauses.at(next(iter(first), None))),
+        evidence=(
+            *(_ASKING_OWN(thread=clauses.named(thread), at=clauses.at(frame)) for thread, frame in places[:_SHOWN]),
+            *((_OTHERS(count=len(places) - _SHOWN),) if len(places) > _SHOWN else ()),
+            _NOBODY_SERVES(),
+        ),
+        culprits=tuple(view.culprit(process, frame, thread) for frame, thread in first.items()),
+        victims=tuple(
+            view.victim_of(a)
+            for a in view.graph.behind(frozenset(Agent(process.pid, t.tid) for t in threads))
+            if a.tid is not None
+        ),
+        pid=process.pid,
+    )
 
 
 def _of_library(view: View, process: Process, found: NativePool) -> Match:

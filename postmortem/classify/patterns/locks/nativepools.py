@@ -46,8 +46,11 @@ def _place(frame: NativeFrame) -> Tuple[object, object]:
 
 
 def _helpers(thread: Thread) -> List[NativeFrame]:
-    """Return the frames of libraries of a thread that runs no Python code, most recent call first."""
-    if thread.python:
+    """Return the frames of libraries of a thread that runs no Python code, most recent call first.
+
+    None of one that runs code which lies in no file, as compiled at run time by a virtual machine: that may be any code.
+    """
+    if thread.python or any(frame.module is None for frame in thread.native):
         return []
     return [frame for frame in thread.native if native.is_program(frame) and frame.function is not None]
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Dict, FrozenSet, Iterator, List, Optional, Tuple
+from typing import FrozenSet, Iterator, List, Optional, Tuple
 
 from ....evidence import Pool, Process, PythonFrame, Thread
 from ....findings import Template
 from ....findings.told import RootKind
 from ....waitgraph import Agent
 from ...facts import clauses
-from ...facts.knowledge import is_library, is_stdlib, own_frame
+from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Match
 from ...roots.rest import in_request
 from ...roots.roots import frame_of, kind_of
 from ...roots.walk import Way, follow
-from .queuedwork import want_results
+from .queuedwork import library_groups, want_results
 
 _SUMMARY = Template(
     "all {count} workers of {pool} are occupied by jobs that wait{at}, and {queued:n job} {queued:v wait} in its queue"
@@ -59,14 +59,8 @@ def occupied(view: View, process: Process) -> Iterator[Match]:
 
 def crowded(view: View, process: Process) -> Iterator[Match]:
     """Yield a match for each library's group of threads that all wait inside the program's code, so that none is free."""
-    known = {tid for pool in process.pools for tid in pool.threads}
-    groups: Dict[Tuple[str, str], List[Thread]] = {}
-    for thread in process.threads:
-        outer = next((frame for frame in reversed(thread.python) if not is_stdlib(frame)), None)
-        if outer is not None and is_library(outer) and thread.tid not in known:
-            groups.setdefault((outer.file, outer.function), []).append(thread)
     joined = {thread.joins for thread in process.threads}
-    for (_file, function), threads in groups.items():
+    for (_file, function), threads in library_groups(process).items():
         if any(thread.tid in joined for thread in threads):
             continue  # they are to end: who joins them waits for that
         ways = [follow(view, Agent(process.pid, thread.tid)) for thread in threads]

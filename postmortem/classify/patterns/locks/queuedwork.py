@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .... import sourcepaths
 from ....evidence import Pool, Process, PythonFrame, Resource, Thread
@@ -148,6 +148,46 @@ def asks_own_server(view: View, process: Process, pool: Pool) -> List[Agent]:
     if at_work or not served.isdisjoint(ends) or any(view.moves(t) or not view.rests(t) for t in threads):
         return []
     return workers(process, pool)
+
+
+def library_groups(process: Process) -> Dict[Tuple[str, str], List[Thread]]:
+    """Return (file, function) → the threads that a library has begun there, without those of known pools."""
+    known = {tid for pool in process.pools for tid in pool.threads}
+    groups: Dict[Tuple[str, str], List[Thread]] = {}
+    for thread in process.threads:
+        outer = next((frame for frame in reversed(thread.python) if not knowledge.is_stdlib(frame)), None)
+        if outer is not None and knowledge.is_library(outer) and thread.tid not in known:
+            groups.setdefault((outer.file, outer.function), []).append(thread)
+    return groups
+
+
+def servers_that_ask_themselves(view: View, process: Process) -> Iterator[List[Thread]]:
+    """Yield each library's group of threads that all run requests, and wait for answers of the server whose requests these are.
+
+    Nobody has the other ends of these connections: the server has accepted them, or will, and no thread is free to serve them.
+    """
+    sockets = [resource for resource in process.resources if resource.kind == "socket" and resource.remote]
+    for threads in library_groups(process).values():
+        tids = {thread.tid for thread in threads}
+        served = {
+            one.remote for one in sockets if {w.tid for w in one.wakers if w.role == "end"} & tids and _is_served(one)
+        }
+        if all(map(in_request, threads)) and all(_asks_here(view, process, thread, served) for thread in threads):
+            yield threads
+
+
+def _is_served(socket: Resource) -> bool:
+    """Return whether one thread is known to have the other end of a connection of a process with itself."""
+    return len({waker.tid for waker in socket.wakers if waker.role == "end"} - {None}) == 1
+
+
+def _asks_here(view: View, process: Process, thread: Thread, served: Set[Optional[str]]) -> bool:
+    """Return whether a thread waits for an answer of one of the addresses ``served``, and nobody has the other end."""
+    wanted = thread.wait.resource if thread.wait is not None and thread.wait.endless else None
+    socket = view.graph.places.resource(process.pid, wanted)
+    if socket is None or socket.remote not in served or _is_served(socket) or view.moves(thread):
+        return False
+    return len(socket.ends) > 1 and all(end.pid == process.pid for end in socket.ends)
 
 
 def _serves_and_asks(thread: Thread) -> Optional[str]:

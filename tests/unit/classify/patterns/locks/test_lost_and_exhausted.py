@@ -6,7 +6,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 
 import pytest
 
-from postmortem.evidence import End, Loop, Pool, Resource, Task, TaskWait, Thread, Wait, Waker, replace
+from postmortem.evidence import End, Loop, NativeFrame, Pool, Resource, Task, TaskWait, Thread, Wait, Waker, replace
 from postmortem.evidence.vocabulary import ResourceKind, TaskWaitKind, WaitKind, WakerBasis, WakerGrade
 
 from .....support.diagnosed import classify
@@ -735,3 +735,66 @@ def test_a_servers_workers_that_wait_for_answers_of_that_server(
     known = whole([accepts, *handlers, *other], *asked, pools=(pool,), listening=(80,))
     assert ("executor-self-deadlock" in found(known)) is expected
     assert not expected or lines(known)[0] == 21
+
+
+@pytest.mark.parametrize(
+    ("ends", "served", "idle", "expected"),
+    [
+        ((2, 3), True, False, True),
+        ((9,), True, False, False),  # one thread is known to have the other ends
+        ((2, 3), False, False, False),  # the group serves another address
+        ((2, 3), True, True, False),  # a thread of the group is free
+    ],
+)
+def test_the_threads_of_a_librarys_server_that_ask_that_server(
+    ends: Tuple[int, ...], served: bool, idle: bool, expected: bool
+) -> None:
+    """The library's own pool is on no list: its threads run requests, and the other ends of what they sent are nobody's."""
+    run = frame("__run", 70, "/venv/lib/python3.10/site-packages/rpc/threadpool.py")
+    outer = (*stack("socketserver.process_request_thread"), run, *stack("threading.run"))
+    address = "127.0.0.1:40835"
+    unserved = tuple(Waker("end", "kernel", tid=tid) for tid in ends)
+    asked = [
+        Resource(
+            f"s{tid}",
+            "socket",
+            "socket",
+            remote=address,
+            ends=(End(1, tid, "rw"), End(1, 10 + tid, "rw")),
+            wakers=unserved,
+        )
+        for tid in (2, 3)
+    ]
+    known_end = Resource(
+        "s8", "socket", "socket", remote=address, wakers=(Waker("end", "kernel", tid=2 if served else 9),)
+    )
+    handlers = [
+        thread(
+            tid,
+            (*stack("socket.readinto"), frame("declare", 22), *outer),
+            wait=Wait("socket", "recvfrom", resource=f"s{tid}", endless=True),
+        )
+        for tid in (2, 3)
+    ]
+    free = [thread(4, (*stack("queue.get"), run), wait=Wait("condition", "futex", endless=True))] if idle else []
+    accepts = thread(1, (*stack("selectors.select"), frame("main", 47)), wait=Wait("event-loop", "poll", endless=False))
+    known = whole([accepts, *handlers, *free], *asked, known_end, listening=(40835,))
+    assert ("executor-self-deadlock" in found(known)) is expected
+    assert not expected or lines(known)[0] == 22
+
+
+@pytest.mark.parametrize(("between", "expected"), [("/venv/lib/libarrow.so", True), (None, False)])
+def test_native_workers_that_wait_where_their_caller_waits(between: Optional[str], expected: bool) -> None:
+    """All are in jobs, none in its own loop. What code in no file does, as a virtual machine's, is not known."""
+    libc, arrow = "/usr/lib/x86_64-linux-gnu/libc.so.6", "/venv/lib/libarrow.so"
+
+    def inside(*modules: Optional[str]) -> Tuple[NativeFrame, ...]:
+        names = ("pthread_cond_wait", "Future::Wait", "job", "WorkerLoop")
+        return tuple(NativeFrame(name if m else None, m, 0x10) for name, m in zip(names, modules))
+
+    sleeps = Wait("condition", "futex", endless=True)
+    caller = thread(1, (*inside(libc, arrow), frame("read", 31)), wait=sleeps, counters=counters())
+    workers = [
+        thread(tid, inside(libc, arrow, between, arrow), wait=sleeps, name=None, counters=counters()) for tid in (2, 3)
+    ]
+    assert ("executor-self-deadlock" in found(whole([caller, *workers]))) is expected
