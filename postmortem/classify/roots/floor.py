@@ -66,6 +66,12 @@ _INSIDE = frozenset(("signal", "queue", "future", "pool", "lock"))
 _ANOTHER_CAPTURE = Template("a capture of the running program with a window, for what moves")
 
 
+#: Kinds of waits in which a circle is one of locks, whoever runs a loop.
+_LOCKS = frozenset(
+    ("lock", "rlock", "mutex", "import-lock", "async-lock", "pipe", "socket", "process", "descriptors", "pool")
+)
+
+
 class Verdict(NamedTuple):
     """The match of a root, under the id of the pattern that its kind belongs to."""
 
@@ -99,7 +105,7 @@ def pattern_of(view: View, root: Root) -> Optional[str]:
     if _joins_in_loop(view, root.way):
         return "loop-self-wait"
     if root.kind == "cycle":
-        return _of_cycle(root.way.cycle)
+        return _of_cycle(view, root.way.cycle)
     if blocked_loop(view, root.way) is not None:
         return "blocking-call-in-coroutine"
     thread, process = view.graph.places.thread(root.agent), view.by_pid.get(root.agent.pid)
@@ -186,8 +192,10 @@ _PATTERNS: Dict[RootKind, str] = {
 }
 
 
-def _of_cycle(cycle: Tuple[Edge, ...]) -> str:
+def _of_cycle(view: View, cycle: Tuple[Edge, ...]) -> str:
     kinds = {edge.kind for edge in cycle}
+    if kinds.isdisjoint(_LOCKS) and any(_runs_loop(view, edge) for edge in cycle):
+        return "loop-self-wait"
     if "process" in kinds and "pipe" in kinds and not any(edge.verb == "writes to" for edge in cycle):
         return "pipe-never-closed"  # a child is to end, which reads until all have closed their ends
     if kinds & {"pipe", "socket", "process", "descriptors"}:
@@ -201,6 +209,13 @@ def _of_cycle(cycle: Tuple[Edge, ...]) -> str:
     if any(edge.signals for edge in cycle) and not any(edge.verb == "wants" for edge in cycle):
         return "future-never-resolved" if any(edge.waiter.task is not None for edge in cycle) else "missed-wakeup"
     return "async-deadlock" if any(edge.waiter.task is not None for edge in cycle) else "lock-order-deadlock"
+
+
+def _runs_loop(view: View, edge: Edge) -> bool:
+    """Return whether a thread of a circle runs an event loop, and waits inside one of its callbacks or tasks."""
+    thread, place = view.graph.places.thread(edge.waiter), view.graph.places.by_pid.get(edge.waiter.pid)
+    loop = place.loop_of.get(edge.waiter.tid or 0) if place is not None and thread is not None else None
+    return loop is not None and thread is not None and thread.wait is not None and thread.wait.kind != "event-loop"
 
 
 def _match(view: View, process: Process, root: Root) -> Match:

@@ -64,6 +64,7 @@ _CHANGES = Template(
 )
 _NO_IO = Template("the process read and wrote nothing during the window")
 _LOOP_TURNS = Template("the event loop of {thread} keeps turning; no function blocks it")
+_IS_NATIVE = Template("{thread} computes in native code, without the GIL: it runs no Python")
 _MOVES_BETWEEN = Template("{thread} is busy, but moves between functions")
 _WAS_RUNNING = Template("{thread} was running Python code at {frame} when the core was taken")
 _HAS_THE_GIL = Template("{thread} holds the GIL and is in no system call")
@@ -86,6 +87,9 @@ def _busy(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
     """Yield a match if the thread stays in one function."""
     if view.in_loop(thread) and not _inside_step(thread):
         yield No(_LOOP_TURNS(thread=named(thread)))
+        return
+    if _runs_without_the_gil(process, thread):
+        yield No(_IS_NATIVE(thread=named(thread)))
         return
     stable, part = _stable(view, thread)
     if stable is None or part < MIN_STABLE:
@@ -116,6 +120,12 @@ def _busy(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
         victims=tuple(view.victim(process, t) for t in held),
         pid=process.pid,
     )
+
+
+def _runs_without_the_gil(process: Process, thread: Thread) -> bool:
+    """Return whether a thread computes in native code: another one has the GIL, and no sample shows it at a second place."""
+    holder = process.gil.holder_tid if process.gil is not None else None
+    return holder not in (None, thread.tid) and thread.gil != "waits" and len({s.frames for s in thread.samples}) == 1
 
 
 def _said(view: View, thread: Thread, frame: PythonFrame, part: float) -> Said:

@@ -207,6 +207,19 @@ def test_cycles_by_what_they_go_through() -> None:
     assert verdicts(parent, writer) == [("pipe-deadlock", "likely")]
 
 
+@pytest.mark.parametrize(("kind", "expected"), [("future", "loop-self-wait"), ("lock", "lock-order-deadlock")])
+def test_a_cycle_through_the_thread_of_a_loop(kind: ResourceKind, expected: str) -> None:
+    """The loop's thread waits, inside a task, for a job that waits for the loop: no lock is held, unless one is wanted."""
+    job = Resource("f", kind, "Future of price", owner_tid=2, locked=True, waiters=(1,), closed=True)
+    answer = Resource("g", "future", "outcome of a call", owner_tid=1, waiters=(2,), closed=True)
+    waiting = Wait("lock" if kind == "lock" else "condition", "futex", "f", endless=True)
+    main = thread(1, [frame("quote", 25)], wait=waiting, is_main=True)
+    worker = thread(2, [frame("price", 18)], wait=Wait("condition", "futex", "g", endless=True))
+    known = whole([main, worker], job, answer, loops=(Loop("l", 1, "trio"),))
+    view, root = first(known)
+    assert pattern_of(view, root) == expected
+
+
 def test_a_cycle_that_another_may_open_is_possible() -> None:
     """A time limit; a second task whose end is enough; a thread of the parent that may come back to the pipe."""
     limited = thread(1, [frame("work", 1)], wait=locked("a", False))

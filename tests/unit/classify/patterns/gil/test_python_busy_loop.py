@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import List, Tuple
 
-from postmortem.evidence import Process, PythonFrame, Resource, Rounds, Wait
+from postmortem.evidence import Gil, Process, PythonFrame, Resource, Rounds, Wait
 from postmortem.evidence import replace as changed
 
 from .....support.make import (
@@ -48,6 +48,17 @@ def test_a_loop_whose_variables_return_to_their_values_is_likely() -> None:
         rounds = Rounds("search", "/app/program.py", 20, 20, 6, same, ("at",) if same is False else ())
         looked = changed(known, threads=(changed(known.threads[0], rounds=rounds),))
         assert found(evidence(looked)) == {"python-busy-loop": confidence}
+
+
+def test_who_computes_without_the_gil_runs_no_python() -> None:
+    """A query runs in native code, while another thread has the GIL: at one line, and not in want of the GIL."""
+    query = [frame("reconcile", 17), frame("main", 1)]
+    gil = Gil(True, 1, 0.005, handoffs_per_s=0.0)
+    keeps = thread(1, [frame("add_function", 31)], wait=Wait("mutex", "futex", "m", endless=True), gil="holds")
+    computes = thread(2, query, counters=counters(0.99), samples=samples((50, query)))
+    assert "python-busy-loop" not in found(evidence(process([keeps, computes], gil=gil)))
+    waits = changed(computes, gil="waits")
+    assert "python-busy-loop" in found(evidence(process([keeps, waits], gil=gil)))
 
 
 def test_who_joins_a_busy_thread_is_not_held_up_by_its_lock() -> None:
