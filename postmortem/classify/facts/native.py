@@ -34,6 +34,7 @@ _READS = frozenset(("read", "readv"))
 _SHOWN = 4
 
 _OF = Template("{function} of {library}")
+_COMPILED = Template("a function compiled at run time, which lies in no file")
 _CALLED_BY = Template("{places: called by }")
 
 
@@ -56,6 +57,11 @@ def called(thread: Thread) -> Tuple[NativeFrame, ...]:
     program = tuple(frame for frame in above if is_program(frame))
     bridge = next((i for i, frame in enumerate(above) if is_bridge(frame)), 0)
     return program or tuple(f for f in above[:bridge] if f.module is not None and not _INTERPRETER.search(f.module))
+
+
+def compiled(thread: Thread) -> Tuple[NativeFrame, ...]:
+    """Return the innermost native frame above the Python frames if its code lies in no file: it was compiled at run time."""
+    return tuple(frame for frame in _above_python(thread)[:1] if frame.module is None)
 
 
 def _above_python(thread: Thread) -> List[NativeFrame]:
@@ -108,6 +114,8 @@ def library(frame: NativeFrame) -> str:
 
 def located(frame: NativeFrame) -> Union[Text, str]:
     """Return a location as a slot: ``smooth of _smooth.so``."""
+    if frame.module is None and frame.function is None:
+        return _COMPILED()
     return _OF(function=frame.function, library=library(frame)) if frame.function else library(frame)
 
 

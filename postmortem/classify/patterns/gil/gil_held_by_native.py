@@ -76,7 +76,8 @@ def match(view: View) -> Iterator[Answer]:
         holder = view.thread(process, gil.holder_tid) if gil is not None and gil.locked else None
         if holder is None or runs_without(process):
             continue
-        frames, asleep = native.called(holder), native.asleep_unasked(holder) and view.rests(holder)
+        frames = native.called(holder) or native.compiled(holder)
+        asleep = native.asleep_unasked(holder) and view.rests(holder)
         waiting = [t for t in process.threads if t.gil == "waits"]
         if not frames and not asleep:
             if waiting and holder.native:

@@ -6,7 +6,7 @@ from typing import Optional
 
 import pytest
 
-from postmortem.evidence import Evidence, Gil, Interpreter, Process, PythonInfo, Resource, Wait, Waker
+from postmortem.evidence import Evidence, Gil, Interpreter, NativeFrame, Process, PythonInfo, Resource, Wait, Waker
 from postmortem.evidence import replace as changed
 
 from .....support.diagnosed import classify
@@ -231,3 +231,20 @@ def test_one_line_that_releases_the_gil_for_little_work(rate: float, lines_of: i
     ]
     known = evidence(process([thread(1, [frame("main", 9)]), *threads], gil=Gil(True, 2, 0.005, int(rate), rate)))
     assert found(known)["gil-thrash"] == confidence
+
+
+@pytest.mark.parametrize(("handoffs", "expected"), [(0, "likely"), (40, None)])
+def test_a_function_compiled_at_run_time_keeps_the_gil(handoffs: int, expected: Optional[str]) -> None:
+    """Its code lies in no file. Python code would hand the GIL over when another thread asks for it."""
+    compiled = NativeFrame(None, None, 0x7F0010)
+    line = frame("calibrate", 27)
+    kernel = thread(
+        1, (compiled, line), gil="holds", counters=counters(0.98), samples=samples((90, (line,))), is_main=True
+    )
+    beat = thread(
+        2, (frame("beat", 9),), gil="waits", wait=Wait("gil", "futex", "gil-0"), counters=counters(switches=190)
+    )
+    gil = Gil(True, 1, 0.005, handoffs=handoffs, handoffs_per_s=float(handoffs))
+    known = evidence(process([kernel, beat], gil=gil))
+    assert found(known).get("gil-held-by-native") == expected
+    assert expected is None or lines(known)[0] == 27
