@@ -282,8 +282,10 @@ def _has_no_other(view: View, edge: Edge, following: Agent) -> bool:
 
     A forked process that has a pipe's end by inheritance, and the waiter's own process, do not count.
     """
-    if edge.signals:
-        return not view.graph.is_limited(edge) and only_able(view, edge, named=True) == following
+    if edge.signals or edge.kind in ("lock", "rlock"):  # of a lock without a known holder, whose code alone releases it
+        named = not view.graph.is_limited(edge) and only_able(view, edge, named=True) == following
+        if edge.signals or named:
+            return named
     if _awaits_a_client(view, edge, following):
         return False
     others = [agent for agent in edge.wakers if agent not in (following, Agent(following.pid), Agent(edge.waiter.pid))]

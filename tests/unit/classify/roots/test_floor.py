@@ -220,6 +220,31 @@ def test_a_cycle_through_the_thread_of_a_loop(kind: ResourceKind, expected: str)
     assert pattern_of(view, root) == expected
 
 
+@pytest.mark.parametrize(("other", "confidence"), [("refers", "likely"), ("names", "possible")])
+def test_locks_that_only_the_others_code_releases(other: Any, confidence: str) -> None:
+    """Acquired in a helper, so that no holder is known: of those who refer to each lock, one goes on to its release."""
+    locks = [
+        Resource(
+            name,
+            "lock",
+            f"Lock {name}",
+            locked=True,
+            closed=True,
+            waiters=(waiter,),
+            wakers=(
+                Waker("reach", "memory", tid=1, grade=other),
+                Waker("reach", "memory", tid=holder, grade="names"),
+            ),
+        )
+        for name, waiter, holder in (("a", 2, 3), ("b", 3, 2))
+    ]
+    main = thread(1, [frame("main", 51)], wait=locked("t"), joins=2, is_main=True)
+    ends = Resource("t", "thread", "thread T-2", owner_tid=2, waiters=(1,))
+    both = [wants(2, "a"), wants(3, "b")]
+    (first_told, *_more) = verdicts(whole([main, *both], *locks, ends))
+    assert first_told == ("lock-order-deadlock", confidence)
+
+
 def test_a_cycle_that_another_may_open_is_possible() -> None:
     """A time limit; a second task whose end is enough; a thread of the parent that may come back to the pipe."""
     limited = thread(1, [frame("work", 1)], wait=locked("a", False))
