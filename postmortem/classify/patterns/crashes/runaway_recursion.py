@@ -46,6 +46,8 @@ PATTERN = Pattern(
 STAYS, MAY_STAY = 40, 8
 #: Least number of turns at the moment of capture; fewer are not deep.
 DEEP = 12
+#: Turns that no recursion of a program with the interpreter's own limit has: sys.getrecursionlimit() is 1000 unless raised.
+VERY_DEEP = 1000
 #: Least share of a core, used or waited for, of a recursion that waits in between.
 WORKS = 0.6
 #: One sample in this number may be shallower.
@@ -56,6 +58,9 @@ _COMES_BACK = Template("{thread} recurses in {function}, but returns: its stack 
 _SUMMARY = Template("{thread} recurses without returning: {names: → }, {times} times at {frame}")
 _DEPTH = Template("{thread} is {depth} Python frames deep: {names: → } is there {times} times")
 _ONE_MOMENT = Template("one moment only: a capture of the running process shows whether it returns")
+_VERY_DEEP = Template(
+    "it could not be sampled; it is deeper than the {limit} frames that the interpreter allows unless told otherwise"
+)
 _STAYED = Template("{turns} of these repetitions were on its stack in every sample over {seconds:.1f} s")
 _USED = Template("it used {share:.0%} of a core meanwhile")
 
@@ -78,6 +83,9 @@ def match(view: View) -> Iterator[Answer]:
             deep = turn.times >= STAYS
             moves = view.moves(thread)  # it may wait for a moment at each level, as for a peer
             if thread.wait is not None and not (deep and moves):
+                continue
+            if not thread.samples and view.window and turn.times >= VERY_DEEP:
+                yield _match(view, process, thread, turn, None)
                 continue
             computes = view.computes(thread)
             if computes is None and deep and thread.gil == "holds":
@@ -150,13 +158,16 @@ def _alike(one: PythonFrame, other: PythonFrame) -> bool:
 def _match(view: View, process: Process, thread: Thread, turn: Turn, stays: Optional[int]) -> Match:
     who, names = clauses.named(thread), tuple(dict.fromkeys(f.function for f in reversed(turn.frames)))
     facts = [_DEPTH(thread=who, depth=turn.depth, names=names, times=turn.times)]
-    if stays is None:
+    beyond = stays is None and bool(view.window) and turn.times >= VERY_DEEP
+    if beyond:
+        facts.append(_VERY_DEEP(limit=VERY_DEEP))
+    elif stays is None:
         facts.append(_ONE_MOMENT())
     else:
         facts.append(_STAYED(turns=stays, seconds=view.window or 0))
         facts.append(_USED(share=view.cpu_share(thread) or 0))
     return Match(
-        confidence="likely" if stays is not None and stays >= STAYS else "possible",
+        confidence="likely" if beyond or (stays is not None and stays >= STAYS) else "possible",
         summary=_SUMMARY(thread=who, names=names, times=turn.times, frame=_own(thread, turn)[0]),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, frame, thread) for frame in view.loops_around(_own(thread, turn)[:4])),

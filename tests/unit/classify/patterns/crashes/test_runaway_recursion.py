@@ -112,3 +112,11 @@ def test_a_turn_through_several_functions() -> None:
     assert (report.pattern, report.confidence) == ("runaway-recursion", "likely")
     assert "children → visit, 450 times" in report.summary and "900 Python frames" in report.evidence[0]
     assert [c.line for c in report.culprits] == [7, 9]
+
+
+@pytest.mark.parametrize(("now", "expected"), [(1000, "likely"), (999, None)])
+def test_a_stack_too_deep_to_be_sampled(now: int, expected: Optional[str]) -> None:
+    """It waits a little at each level, and no sampler got through it: as deep as no interpreter allows by itself."""
+    naps = Wait("sleep", "clock_nanosleep", timeout_s=0.0005, endless=False)
+    known = recursing(now, cpu=0.1, switches=2000, wait=naps)
+    assert found(known).get("runaway-recursion") == expected
