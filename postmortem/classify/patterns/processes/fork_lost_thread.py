@@ -150,12 +150,14 @@ def _of_thread(view: View, process: Process, thread: Thread) -> Optional[Match]:
     owing = [waker for waker in edge.wakers if waker.tid is not None and waker.pid == process.pid and waker != agent]
     if owing and not edge.signals:
         return None  # a thread of this process owes it
-    served = _server(view, process, thread, edge) if not passing and view.graph.stuck(agent) is not None else None
-    if served is None and view.graph.stuck(agent) is None and _alone(view, process, agent):
-        # who could end the wait was not read: a job of a pool is lost, or the work of a library's own threads. A time limit
-        # only turns that into an error.
+    stuck = view.graph.stuck(agent) is not None
+    served = _server(view, process, thread, edge) if stuck and not passing else None
+    if served is None and _alone(view, process, agent):
+        # a library's own threads do its work, whatever it waits for; a job of a pool is lost even where nothing was read of who
+        # refers to it. A time limit only turns that into an error.
         parent = view.by_pid.get(process.ppid or 0)
-        served = _pool_worker(process, parent, edge) or _helper(view, process, parent, thread, edge)
+        served = _pool_worker(process, parent, edge) if not stuck else None
+        served = served or _helper(view, process, parent, thread, edge)
     return _lost(view, process, thread, edge, served) if served is not None else None
 
 
