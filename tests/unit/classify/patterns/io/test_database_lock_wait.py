@@ -198,7 +198,7 @@ def asks_server(*others: Tuple[PythonFrame, ...], at: str = "acquire") -> Eviden
     sockets = [
         Resource(f"s{pid}", "socket", "socket", ends=(End(pid, 4, "rw"), End(99, pid, "rw"))) for pid, _f in clients
     ]
-    serves = thread(99, wait=Wait("descriptors", "epoll_wait", endless=False), is_main=True)
+    serves = thread(99, wait=Wait("other", "epoll_wait", endless=False), is_main=True)
     return evidence(*programs, process([serves], pid=99, python=None, argv=("redis-server",), resources=tuple(sockets)))
 
 

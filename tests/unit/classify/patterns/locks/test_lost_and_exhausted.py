@@ -59,7 +59,8 @@ def test_a_lock_that_was_handed_on_is_not_lost() -> None:
 def test_a_lock_of_a_manager_that_none_of_its_clients_has(second: Optional[str], expected: Optional[str]) -> None:
     """A client that has the lock is served by a thread that waits for its next request, or for another lock."""
     serving = (*stack("multiprocessing.managers.serve_client"),)
-    wanted = [Wait("lock", "futex", name, endless=True) for name in ("lock-1", second) if name is not None]
+    names = [name for name in ("lock-1", second) if name is not None]
+    wanted = [Wait("lock", "futex", name, endless=True) for name in names]
     idle = [] if second is not None else [Wait("socket", "read", "s", endless=True)]
     served = [thread(10 + n, serving, wait=wait, is_main=False) for n, wait in enumerate([*wanted, *idle])]
     locks = [
@@ -70,7 +71,7 @@ def test_a_lock_of_a_manager_that_none_of_its_clients_has(second: Optional[str],
             locked=True,
             waiters=tuple(t.tid for t in served if t.wait and t.wait.resource == name),
         )
-        for name in dict.fromkeys(wait.resource for wait in wanted)
+        for name in dict.fromkeys(names)
     ]
     manager = process(served, pid=9, ppid=1, resources=tuple(locks), forked=True)
     clients = []
