@@ -22,13 +22,13 @@ import re
 from pathlib import PurePath
 from typing import Callable, Dict, Iterator, List, Optional, Set, Tuple
 
-from ....evidence import NativeFrame, Process, PythonFrame, Resource, Thread
+from ....evidence import NativeFrame, Process, PythonFrame, Resource, Task, Thread
 from ....evidence.stacks import is_sqlite
 from ....findings import Template
 from ....findings.found import Said
 from ....waitgraph import Agent
 from ...facts import clauses
-from ...facts.knowledge import own_frame
+from ...facts.knowledge import is_library, is_stdlib, own_frame
 from ...facts.sessions import Session, session_of, sessions
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -146,8 +146,24 @@ def _served(view: View, process: Process, known: Dict[int, Session]) -> Iterator
         session = session_of(view, resource)
         return {session.pid} if session is not None and session.waits else set()
 
-    for (frame, pid), agents in _by_place(view, process, sessions_of).items():
+    found = _by_place(view, process, sessions_of)
+    for (frame, pid), agents in found.items():
         yield _match(view, process, known[pid], known, frame, agents)
+    told = {pid for _frame, pid in found}
+    for loop in process.loops:
+        sockets = [resource for resource in process.resources if resource.id in {*loop.sockets, *loop.descriptors}]
+        waiting = sorted({pid for socket in sockets for pid in sessions_of(socket)} - told)
+        tasks = [task for task in process.tasks if task.loop == loop.id and _asks_a_peer(task)]
+        if waiting and len(tasks) == len(waiting) == 1:
+            agent = Agent(process.pid, task=tasks[0].id)
+            yield _match(view, process, known[waiting[0]], known, own_frame(tasks[0].stack), [agent])
+
+
+def _asks_a_peer(task: Task) -> bool:
+    """Return whether a task waits inside a library that the program's code in it has called."""
+    called = [frame for frame in task.stack if not is_stdlib(frame)]
+    inside = bool(called) and is_library(called[0]) and not all(map(is_library, called))
+    return inside and task.state == "pending" and not task.ready and task.wait is not None and task.wait.kind != "sleep"
 
 
 def _kept(view: View, process: Process) -> Iterator[Match]:

@@ -264,3 +264,28 @@ def test_another_thread_of_the_program_may_have_the_lock() -> None:
     program = changed(known.processes[0], threads=(*known.processes[0].threads, turn))
     known = changed(known, processes=(program, *known.processes[1:]))
     assert found(known).get("database-lock-wait") in (None, "possible")
+
+
+@pytest.mark.parametrize(
+    ("title", "others", "expected"),
+    [("SELECT waiting", 0, "likely"), ("SELECT", 0, None), ("SELECT waiting", 1, None)],
+)
+def test_a_task_whose_loop_watches_a_session_that_waits(title: str, others: int, expected: Optional[str]) -> None:
+    """The task awaits an event of its library's; of two tasks in that library it is not known whose session waits."""
+    known = client(f"postgres: app postgres 127.0.0.1(60902) {title}")
+    socket = known.processes[0].resources[0]
+    waits = TaskWait("event", None, endless=True)
+    frames = (
+        *stack("asyncio.locks.wait"),
+        frame("wait_async", 126, "/venv/lib/python3.12/site-packages/pg/waiting.py"),
+    )
+    tasks = [
+        Task(
+            f"t{n}", f"Task-{n}", "pending", "l", (*frames, frame("sync_carrier", 27)), "Event", wait=waits, ready=False
+        )
+        for n in range(1 + others)
+    ]
+    loop = Loop("l", 7, ready=0, scheduled=1, watched=1, sockets=("socket-1",))
+    main = thread(7, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=False), is_main=True)
+    asks = evidence(process([main], resources=(socket,), loops=(loop,), tasks=tuple(tasks), pid=7))
+    assert found(asks).get("database-lock-wait") == expected
