@@ -18,8 +18,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from ....evidence import Process, PythonFrame, Thread
+from ....evidence import Process, PythonFrame, Task, Thread
 from ....findings import Template
+from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.knowledge import is_library, own_frame
 from ...facts.view import View
@@ -48,6 +49,8 @@ STAYS, MAY_STAY = 40, 8
 DEEP = 12
 #: Turns that no recursion of a program with the interpreter's own limit has: sys.getrecursionlimit() is 1000 unless raised.
 VERY_DEEP = 1000
+#: Times that a coroutine has to await itself in one task: a walk of nested documents has the depth of the document.
+AWAITED = 500
 #: Least share of a core, used or waited for, of a recursion that waits in between.
 WORKS = 0.6
 #: One sample in this number may be shallower.
@@ -57,6 +60,8 @@ _WORKS_INSIDE = Template("{thread} is deep in {function}, and works there withou
 _COMES_BACK = Template("{thread} recurses in {function}, but returns: its stack is shallow at times")
 _SUMMARY = Template("{thread} recurses without returning: {names: → }, {times} times at {frame}")
 _DEPTH = Template("{thread} is {depth} Python frames deep: {names: → } is there {times} times")
+_AWAITS_ITSELF = Template("{task} recurses without returning: {name} awaits itself {times} times at {frame}")
+_GOES_ON = Template("{task} goes on all the time, and {depth} coroutines deep")
 _ONE_MOMENT = Template("one moment only: a capture of the running process shows whether it returns")
 _VERY_DEEP = Template(
     "it could not be sampled; it is deeper than the {limit} frames that the interpreter allows unless told otherwise"
@@ -76,6 +81,7 @@ class Turn(NamedTuple):
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each computing thread with a deep recursion: a match if it does not return."""
     for process in view.pythons:
+        yield from (_of_task(view, process, task, turn) for task in process.tasks for turn in [_awaited(task)] if turn)
         for thread in process.threads:
             turn = _turn(thread)
             if turn is None or turn.times < DEEP:
@@ -100,6 +106,29 @@ def match(view: View) -> Iterator[Answer]:
                 yield No(_COMES_BACK(thread=clauses.named(thread), function=turn.frames[0].function))
                 continue
             yield _match(view, process, thread, turn, stays)
+
+
+def _awaited(task: Task) -> Optional[Turn]:
+    """Return the coroutine that awaits itself over and over in a task which goes on all the time; None if there is none."""
+    counted = Counter((frame.file, frame.function) for frame in task.stack) if task.moved else Counter()
+    for key, times in counted.most_common(1):
+        if times >= AWAITED:
+            return Turn(
+                tuple(frame for frame in task.stack if (frame.file, frame.function) == key)[:1], times, len(task.stack)
+            )
+    return None
+
+
+def _of_task(view: View, process: Process, task: Task, turn: Turn) -> Match:
+    """Return the match of a task whose coroutine awaits itself."""
+    who, frame = clauses.task(task), turn.frames[0]
+    return Match(
+        confidence="likely",
+        summary=_AWAITS_ITSELF(task=who, name=frame.function, times=turn.times, frame=frame),
+        evidence=(_GOES_ON(task=who, depth=turn.depth),),
+        culprits=(view.culprit_of(Agent(process.pid, task=task.id), frame),),
+        pid=process.pid,
+    )
 
 
 def _turn(thread: Thread) -> Optional[Turn]:

@@ -6,7 +6,7 @@ from typing import List, Optional
 
 import pytest
 
-from postmortem.evidence import Evidence, PythonFrame, Recursion, Wait
+from postmortem.evidence import Evidence, Loop, PythonFrame, Recursion, Task, Wait
 from postmortem.evidence import replace as changed
 
 from .....support.diagnosed import classify
@@ -120,3 +120,14 @@ def test_a_stack_too_deep_to_be_sampled(now: int, expected: Optional[str]) -> No
     naps = Wait("sleep", "clock_nanosleep", timeout_s=0.0005, endless=False)
     known = recursing(now, cpu=0.1, switches=2000, wait=naps)
     assert found(known).get("runaway-recursion") == expected
+
+
+@pytest.mark.parametrize(("times", "moved", "expected"), [(500, True, "likely"), (499, True, None), (500, False, None)])
+def test_a_coroutine_that_awaits_itself(times: int, moved: bool, expected: Optional[str]) -> None:
+    """The chain of a task's coroutines is a stack, too: it goes on all the time, deeper and deeper."""
+    again = PythonFrame("/app/links.py", 24, "resolve")
+    task = Task("t", "Task-1", "pending", "l", (again,) * times, "Future", moved=moved)
+    loops = thread(1, (frame("main", 50),), wait=Wait("event-loop", "epoll_wait", endless=False))
+    known = evidence(process([loops], tasks=(task,), loops=(Loop("l", 1, ready=0, scheduled=1),)))
+    assert found(known).get("runaway-recursion") == expected
+    assert expected is None or lines(known)[0] == 24
