@@ -71,13 +71,18 @@ WINDOW_LOOPS = (("/tkinter/__init__.py", "mainloop"), ("/tkinter/__init__.py", "
 #: Functions of event loops below which callbacks run (Twisted 8 to 25, paho-mqtt 1 and 2).
 LOOPS = (LOOP_STEP, *WINDOW_LOOPS, ("twisted/internet/base.py", "mainLoop"), ("paho/mqtt/client.py", "loop_forever"))
 
+#: Where a task waits for signals of the operating system (trio/_signals.py: open_signal_receiver).
+RECEIVES_SIGNALS = (("trio/_signals.py", "__anext__"),)
+
 #: Functions of interactive shells that run what a person has typed: (path suffix, function).
 SHELLS = (("IPython/core/interactiveshell.py", "run_code"), ("/code.py", "runcode"))
 
 #: The function of a worker that runs a job (Lib/concurrent/futures/thread.py).
 RUNS_ITEM = ("concurrent/futures/thread.py", "run")
-#: What reads an item from the pipe of a queue, and the feeder thread, which writes them to it (Lib/multiprocessing/queues.py).
+#: What reads an item from the pipe of a queue, what waits until all items are done, and the feeder thread, which writes them to
+#: it (Lib/multiprocessing/queues.py).
 GETS = tuple(itertools.product(multiprocessing("queues"), ("get",)))
+JOINS = tuple(itertools.product(multiprocessing("queues"), ("join",)))
 FEEDS = tuple(itertools.product(multiprocessing("queues"), ("_feed",)))
 
 #: Functions that wait for work done by any other threads of the process.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import FrozenSet, Optional
+from typing import FrozenSet, Optional, Set
 
 from ...evidence import Process, Resource
 from ...evidence.vocabulary import TaskWaitKind, WaitKind
@@ -16,6 +16,16 @@ _SIGNALS: FrozenSet[WaitKind] = frozenset(("condition", "semaphore"))
 #: Seconds: a wait that lasts longer is none at the end of which an answer is expected.
 _SOON_S = 60.0
 _TASK_SIGNALS: FrozenSet[TaskWaitKind] = frozenset(("condition", "event", "queue"))
+
+
+def clients_of(server: Process) -> Set[int]:
+    """Return the PIDs of the processes that are connected with a server."""
+    return {end.pid for r in server.resources if r.kind == "socket" for end in r.ends} - {server.pid}
+
+
+def has_server(view: View, process: Process) -> bool:
+    """Return whether a process is connected with a captured one that is no Python program."""
+    return any(one.python is None and process.pid in clients_of(one) for one in view.processes)
 
 
 def answers_later(view: View, process: Process, resource: Optional[Resource]) -> bool:

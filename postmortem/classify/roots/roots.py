@@ -120,6 +120,8 @@ def _candidates(view: View, process: Process) -> Iterator[Root]:
 
 
 def _found(view: View, process: Process) -> Iterator[Root]:
+    if process.state in ("Z", "X"):
+        return  # it has ended: nothing in it runs or waits
     main, company = view.main(process), has_company(view, process)
     if main is not None:
         yield _root(view, process, Agent(process.pid, main.tid), 3, company)

@@ -2,8 +2,7 @@
 
 **What it looks like.** The loop's thread is in `Future.result()`, `Event.wait()`, `queue.get()` or the like, called from a
 coroutine or a callback, at 0 % CPU; the coroutine or callback that it waits for is in the ready queue of that very loop,
-or among its tasks. No task of the loop moves. Or a client library calls the program back on the thread that reads its
-connection, and the callback waits in that library for something that only this thread would read.
+or among its tasks. No task of the loop moves.
 
 **Easily mistaken for** `blocking-call-in-coroutine`, where the call does return eventually; `missed-wakeup`, where the waiting
 thread runs no loop.
@@ -31,7 +30,6 @@ from ...facts import clauses
 from ...facts.knowledge import BRIDGES, in_table, is_library, is_stdlib, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, Pattern
-from .clientloops import blocked_clients
 from .toolkits import blocked_toolkits
 
 PATTERN = Pattern(
@@ -84,7 +82,6 @@ def match(view: View) -> Iterator[Answer]:
     """Yield a match for each loop thread that waits for work of its own loop, without a time limit or with a long one."""
     for process in view.pythons:
         yield from blocked_toolkits(view, process)
-        yield from blocked_clients(view, process)
         for loop in process.loops:
             thread = view.thread(process, loop.tid)
             wait = thread.wait if thread is not None else None

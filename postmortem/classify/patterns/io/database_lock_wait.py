@@ -29,6 +29,7 @@ from ....findings.found import Said
 from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.knowledge import is_library, is_stdlib, own_frame
+from ...facts.peers import clients_of
 from ...facts.sessions import Session, session_of, sessions
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -173,12 +174,12 @@ def _kept(view: View, process: Process) -> Iterator[Match]:
     """
     for thread in process.threads:
         frame, count = own_frame(thread.python), _asked(view, thread)
-        server = next((p for p in view.processes if p.python is None and process.pid in _clients(p)), None)
+        server = next((p for p in view.processes if p.python is None and process.pid in clients_of(p)), None)
         asking = asks_for_lock(thread.python, is_asleep(thread))
         if server is None or asking is None or frame is None or not count:
             continue
-        clients = [view.by_pid[pid] for pid in _clients(server) if pid in view.by_pid]
-        if len(clients) == len(_clients(server)) and all(_only_asks(view, client) for client in clients):
+        clients = [view.by_pid[pid] for pid in clients_of(server) if pid in view.by_pid]
+        if len(clients) == len(clients_of(server)) and all(_only_asks(view, client) for client in clients):
             named = clauses.process(server)
             said = {"function": asking.function, "file": "/".join(PurePath(asking.file).parts[-2:])}
             yield Match(
@@ -210,11 +211,6 @@ def _asked(view: View, thread: Thread) -> int:
         called <= {at for f in frames for at in ((f.file, f.line), (f.file, f.function))} for _n, frames in samples
     )
     return sum(count for count, _frames in samples) if all(inside) else 0
-
-
-def _clients(server: Process) -> Set[int]:
-    """Return the PIDs of the processes that are connected with a server."""
-    return {end.pid for r in server.resources if r.kind == "socket" for end in r.ends} - {server.pid}
 
 
 def _inside(view: View, process: Process, locked: Dict[int, Tuple[int, NativeFrame]]) -> Iterator[Match]:

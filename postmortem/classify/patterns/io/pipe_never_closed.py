@@ -72,10 +72,14 @@ _MAY_WRITE = Template("{reader} reads a pipe that {holder} may still write to")
 _HOLDER_WORKS = Template("{reader} reads a pipe, and another process that holds its write end is at work")
 
 
+_COMMUNICATES = (("/subprocess.py", "communicate"),)
+
+
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each reader of a pipe."""
     talking = caught(view)
     for process in view.processes:
+        yield from (_match(view, waiter, read_ends(waiter)) for waiter in _still_read(view, process))
         for waiter in (w for w in waiters(view, process) if w.agent not in talking):
             ends = read_ends(waiter)
             if any((pipe.key or "").startswith("fifo:") for pipe in ends):
@@ -110,6 +114,8 @@ def _healthy(view: View, waiter: Waiter, pipe: Resource) -> Optional[No]:
         return None  # a ring of readers, each of which holds the write end of another's pipe
     if reads and ended_children(view, waiter.process):
         return None  # who should have written has ended, and its siblings inherited its end
+    if _is_left_open(view, waiter, others):
+        return None
     feeding = next((other for other in others if _may_write(view, waiter.process, pipe, other)), None)
     if feeding is not None:
         return No(_MAY_WRITE(reader=waiter.who, holder=feeding.name))
@@ -123,6 +129,32 @@ def _healthy(view: View, waiter: Waiter, pipe: Resource) -> Optional[No]:
     if any(view.moves(thread) for process in held for thread in process.threads):
         return No(_HOLDER_WORKS(reader=waiter.who))
     return None
+
+
+def _is_left_open(view: View, waiter: Waiter, others: Sequence[Holder]) -> bool:
+    """Return whether a thread collects all output of a program that has ended, and what that had started keeps it open."""
+    collects = any(in_table(frame, _COMMUNICATES) for frame in waiter.frames[:6])
+    if not others or not collects or not ended_children(view, waiter.process):
+        return False
+    return not any(_is_child(view, waiter.process, other) for other in others)
+
+
+def _still_read(view: View, process: Process) -> Iterator[Waiter]:
+    """Yield the threads that get output now and then, and collect all of it until the end of file, which does not come."""
+    resources = {resource.id: resource for resource in process.resources}
+    for thread in process.threads if ended_children(view, process) else ():
+        wanted = resources.get(thread.wait.resource or "") if thread.wait is not None else None
+        if wanted is not None and thread.wait is not None and thread.wait.endless is True and view.moves(thread):
+            waiter = Waiter(process, thread, None, wanted)
+            others = tuple(other for pipe in read_ends(waiter) for other in _others(view, waiter, pipe))
+            if _is_left_open(view, waiter, others):
+                yield waiter
+
+
+def _is_child(view: View, reader: Process, other: Holder) -> bool:
+    """Return whether a holder is a process that the reader itself started, or one that was not captured."""
+    process = view.by_pid.get(other.pid)
+    return process is None or process.ppid == reader.pid
 
 
 def _may_write(view: View, reader: Process, pipe: Resource, other: Holder) -> bool:

@@ -18,10 +18,11 @@ from ....evidence import Process, Task, Thread
 from ....findings import Template, Text
 from ...facts import clauses
 from ...facts.knowledge import own_frame
+from ...facts.peers import has_server
 from ...facts.view import View, is_python
 from ...pattern import Answer, Match, No, Pattern
 from ...roots.calls import calls_for_a_result
-from ...roots.rest import has_company
+from ...roots.rest import asks_for_lock, has_company
 
 PATTERN = Pattern(
     id="sleeping",
@@ -57,6 +58,7 @@ _ALL_PACE = Template(
     "{sleeper} sleeps for {seconds:g} s at a time, and other threads or processes wake again and again, too"
 )
 _SERVED = Template("other threads wait for jobs or connections: the sleep may only keep the process alive")
+_WANTS_LOCK = Template("{sleeper} sleeps between two attempts of a library to get a lock of a server")
 _OTHER_WORKS = Template("{sleeper} sleeps, but {other} has work")
 
 
@@ -69,6 +71,9 @@ def match(view: View) -> Iterator[Answer]:
         sleeper = _sleeper(view, process, main)
         if sleeper is None:
             yield from _sleeping_tasks(view, process, main)
+            continue
+        if asks_for_lock(sleeper.python, asleep=True) is not None and has_server(view, process):
+            yield No(_WANTS_LOCK(sleeper=clauses.named(sleeper)))
             continue
         other = next((t for t in process.threads if _has_work(view, t, sleeper)), None)
         if other is not None:

@@ -16,13 +16,14 @@ more when the last producer ends (a sentinel, `Event.set`); where that cannot be
 
 from __future__ import annotations
 
-from typing import Iterator, List, Tuple
+from typing import Iterator, List, Optional, Tuple
 
-from ....evidence import Process, PythonFrame
+from ....evidence import Process, PythonFrame, Thread
 from ....findings import Template, Text
 from ....waitgraph import Edge, WaitGraph
 from ...facts import clauses
-from ...facts.knowledge import COLLECTS, in_table, own_frame
+from ...facts.ended import ended_children
+from ...facts.knowledge import COLLECTS, GETS, JOINS, in_table, is_library, own_frame
 from ...facts.permits import is_spent
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -30,6 +31,7 @@ from ...roots.calls import calls_for_a_result
 from ...roots.rest import in_request
 from ...roots.walk import follow
 from ...roots.works import may_leave
+from .clientloops import blocked_clients
 from .othercauses import SIGNALLED, other_cause, signals_itself
 from .oversleeping import overslept
 
@@ -77,6 +79,14 @@ _UNREAD = Template(
 )
 
 
+_NOT_DONE = Template(
+    "{thread} waits{at} until all items of a JoinableQueue are done, and {count:n worker process|worker processes} "
+    "{count:v waits|wait} for the next one: an item was taken, and task_done() not called for it"
+)
+_TAKES = Template("process {pid} waits for an item of a queue{at}")
+_SHOWN = 4
+
+
 def match(view: View) -> Iterator[Answer]:
     """Yield a match for each process with threads that wait for a signal that no code can give."""
     graph = view.graph
@@ -91,11 +101,57 @@ def match(view: View) -> Iterator[Answer]:
             e for e in waits if follow(view, e.waiter).end == e.waiter
         ]  # the root is what hinders the code that would signal
         busy = [e for e in waits if not _idle(view, e)]
+        told = {e.waiter for e in busy}
+        yield from (one for agent, one in blocked_clients(view, process) if agent not in told)
         if busy:
             yield _match(view, process, busy, waits)
         elif waits:
             yield No(_IDLE_WORKERS(count=len(waits), pid=process.pid))
+        yield from _undone(view, process)
     yield from overslept(view)
+
+
+def _undone(view: View, process: Process) -> Iterator[Match]:
+    """Yield a match for a thread in JoinableQueue.join while all its children that take from queues wait for another item.
+
+    Nobody is left who has an item in hand, and so nobody who would say that it is done.
+    """
+    joining = [thread for thread in process.threads if any(in_table(f, JOINS) for f in thread.python[:5])]
+    workers = [child for child in view.children(process) if any(map(_gets, child.threads))]
+    works = any(not _gets(t) and not is_library(own) for c in workers for t in c.threads for own in t.python[:1])
+    if not joining or not workers or works or ended_children(view, process):
+        return  # of one that has ended the item is lost: see mp-worker-died
+    if not all(_rests(view, child) for child in workers):
+        return
+    places = [(thread, frame) for thread in joining for frame in [own_frame(thread.python)] if frame is not None]
+    yield Match(
+        confidence="likely" if not any(view.moves(thread) for thread in joining) else "possible",
+        summary=_NOT_DONE(
+            thread=clauses.named(joining[0]), at=clauses.at(places[0][1]) if places else None, count=len(workers)
+        ),
+        evidence=tuple(_TAKES(pid=child.pid, at=clauses.at(_line(child))) for child in workers[:_SHOWN]),
+        culprits=(
+            *(view.culprit(process, frame, thread) for thread, frame in places),
+            *(view.culprit(child, frame) for child in workers[:1] for frame in [_line(child)] if frame is not None),
+        ),
+        remedy=_JOIN_REMEDY(),
+        pid=process.pid,
+    )
+
+
+def _gets(thread: Thread) -> bool:
+    """Return whether a thread waits for an item of a queue of multiprocessing."""
+    return any(in_table(frame, GETS) for frame in thread.python[:5])
+
+
+def _rests(view: View, child: Process) -> bool:
+    """Return whether no thread of a process that takes from queues went on during the window."""
+    return not any(view.moves(thread) or view.computes(thread) for thread in child.threads if _gets(thread))
+
+
+def _line(child: Process) -> Optional[PythonFrame]:
+    """Return the program's line at which a process takes from a queue."""
+    return next((own_frame(thread.python) for thread in child.threads if _gets(thread)), None)
 
 
 def _lacks_a_permit(graph: WaitGraph, edge: Edge) -> bool:
@@ -125,7 +181,9 @@ def _match(view: View, process: Process, busy: List[Edge], waits: List[Edge]) ->
     unread = [
         e for e in busy if e.resource is None or _is_native(graph, e)
     ]  # it may be a lock, whose holder is the cause
-    proven = not unread and all(graph.stuck(e.waiter) == "proven" for e in busy)
+    # a thread that a fork left behind may have been to signal it: that is then the cause
+    lost = bool(process.forked and process.left_behind)
+    proven = not unread and not lost and all(graph.stuck(e.waiter) == "proven" for e in busy)
     # a thread that nothing waits for, in a process that goes on, may be parked on purpose
     parked = graph.goes_on(process.pid) and not any(
         graph.is_awaited(e.waiter) or e.wakers or _wants_a_value(view, process, e) or _owes_an_answer(graph, e)

@@ -158,6 +158,7 @@ def _of_thread(view: View, process: Process, thread: Thread) -> Optional[Match]:
         parent = view.by_pid.get(process.ppid or 0)
         served = _pool_worker(process, parent, edge) if not stuck else None
         served = served or _helper(view, process, parent, thread, edge)
+        served = served or (_any_helper(view, process, parent, edge) if stuck else None)
     return _lost(view, process, thread, edge, served) if served is not None else None
 
 
@@ -212,6 +213,22 @@ def _helper(view: View, process: Process, parent: Optional[Process], thread: Thr
         helper = view.thread(parent, lost.tid)
         own = [f for f in helper.python if not is_stdlib(f)] if helper is not None else []
         if own and all(package(frame.file) == library for frame in own):
+            return _Served(lost, False, own[0].file)
+    return None
+
+
+def _any_helper(view: View, process: Process, parent: Optional[Process], edge: Edge) -> Optional[_Served]:
+    """Return a thread of the parent that a library has started for itself, if nothing in the only thread's process can signal it.
+
+    What the library hands over to its own threads comes back through queues and events that the program waits for by itself.
+    """
+    others = [thread for thread in process.threads if thread.python and Agent(process.pid, thread.tid) != edge.waiter]
+    if parent is None or others or not edge.signals:
+        return None
+    for lost in process.left_behind:
+        helper = view.thread(parent, lost.tid)
+        own = [f for f in helper.python if not is_stdlib(f)] if helper is not None and not view.idle(helper) else []
+        if own and len({package(frame.file) for frame in own}) == 1 and package(own[0].file) is not None:
             return _Served(lost, False, own[0].file)
     return None
 

@@ -6,10 +6,11 @@ waits until the peer has confirmed something, nothing reads the confirmation.
 
 from __future__ import annotations
 
-from typing import Iterator, List, NamedTuple, Optional, Sequence
+from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ....evidence import Process, PythonFrame, Thread
 from ....findings import Confidence, Template
+from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.knowledge import in_table, is_library, is_stdlib, own_frame
 from ...facts.view import View
@@ -42,8 +43,8 @@ class _Nested(NamedTuple):
     loop: PythonFrame  # the library's outermost function of the same module
 
 
-def blocked_clients(view: View, process: Process) -> Iterator[Match]:
-    """Yield a match for each thread that a library has started and that waits, in a callback, inside the same module."""
+def blocked_clients(view: View, process: Process) -> Iterator[Tuple[Agent, Match]]:
+    """Yield (agent, match) for each thread of a library that waits, in a callback, inside the same module."""
     for thread in process.threads:
         nested = _nested(thread)
         wait, frame = thread.wait, own_frame(thread.python)
@@ -53,7 +54,7 @@ def blocked_clients(view: View, process: Process) -> Iterator[Match]:
         others = [t for t in process.threads if t is not thread and any(f.file == nested.loop.file for f in t.python)]
         resource = view.graph.places.resource(process.pid, wait.resource)
         confidence: Confidence = "possible" if others else "likely"
-        yield Match(
+        found = Match(
             confidence=confidence,
             summary=_SUMMARY(
                 thread=clauses.named(thread), module=module, at=clauses.at(frame), inside=nested.inside.function
@@ -76,6 +77,7 @@ def blocked_clients(view: View, process: Process) -> Iterator[Match]:
             remedy=_REMEDY(),
             pid=process.pid,
         )
+        yield Agent(process.pid, thread.tid), found
 
 
 def _is_held_up(view: View, thread: Thread) -> bool:

@@ -8,6 +8,7 @@ import pytest
 
 from postmortem.evidence import Evidence, PythonFrame, Resource, Thread, Wait
 
+from .....support.diagnosed import classify
 from .....support.make import counters, evidence, found, frame, lines, process, stack, thread
 
 MODULE = "/venv/lib/python3.12/site-packages/mqtt/client.py"
@@ -39,7 +40,7 @@ def calls_back(
 
 def test_a_callback_that_waits_for_its_own_client() -> None:
     """Nothing else of that module runs: the thread would have to read the confirmation itself."""
-    assert (found(calls_back())["loop-self-wait"], lines(calls_back())[0]) == ("likely", 68)
+    assert (found(calls_back())["missed-wakeup"], lines(calls_back())[0]) == ("likely", 68)
 
 
 @pytest.mark.parametrize(
@@ -58,4 +59,6 @@ def test_a_callback_that_waits_for_its_own_client() -> None:
 )
 def test_what_may_end_the_wait_of_a_callback(known: Evidence, expected: Optional[str]) -> None:
     """Only a library's own thread, in the same module, is one that waits for itself."""
-    assert found(known).get("loop-self-wait") == expected
+    assert found(known).get("missed-wakeup") in (None, "possible")
+    summaries = [one.summary for one in classify(known).findings if "calls the program back" in one.summary]
+    assert len(summaries) == (expected is not None)
