@@ -26,6 +26,7 @@ _SUMMARY = Template(
 _CALLED = Template("{thread} is in {loop} of {module}, which has called the program's {function}")
 _WAITS = Template("that has called {inside}, which waits for {what}, without a time limit")
 _NONE_ELSE = Template("no other thread of the process is in {module}")
+_ABLE = Template("other code of the program may end that wait")
 _OTHERS = Template(
     "{count:n other thread} {count:v is|are} in {module}, too: whether one may end the wait is not known"
 )
@@ -53,7 +54,8 @@ def blocked_clients(view: View, process: Process) -> Iterator[Tuple[Agent, Match
         module = "/".join(nested.loop.file.split("/")[-2:])
         others = [t for t in process.threads if t is not thread and any(f.file == nested.loop.file for f in t.python)]
         resource = view.graph.places.resource(process.pid, wait.resource)
-        confidence: Confidence = "possible" if others else "likely"
+        able = resource is None or any(w.grade != "refers" and w.tid != thread.tid for w in resource.wakers)
+        confidence: Confidence = "possible" if others or able else "likely"
         found = Match(
             confidence=confidence,
             summary=_SUMMARY(
@@ -70,6 +72,7 @@ def blocked_clients(view: View, process: Process) -> Iterator[Tuple[Agent, Match
                     inside=nested.inside.function,
                     what=resource.description if resource is not None else wait.phrase or wait.kind,
                 ),
+                *((_ABLE(),) if able else ()),
                 _OTHERS(count=len(others), module=module) if others else _NONE_ELSE(module=module),
             ),
             culprits=(view.culprit(process, frame, thread),),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Optional, Sequence
+from typing import Optional, Sequence, Tuple
 
 import pytest
 
-from postmortem.evidence import Evidence, PythonFrame, Resource, Thread, Wait
+from postmortem.evidence import Evidence, PythonFrame, Resource, Thread, Wait, Waker
 
 from .....support.diagnosed import classify
 from .....support.make import counters, evidence, found, frame, lines, process, stack, thread
@@ -15,7 +15,11 @@ MODULE = "/venv/lib/python3.12/site-packages/mqtt/client.py"
 
 
 def calls_back(
-    inside: str = MODULE, begun: Sequence[PythonFrame] = (), endless: bool = True, others: Sequence[Thread] = ()
+    inside: str = MODULE,
+    begun: Sequence[PythonFrame] = (),
+    endless: bool = True,
+    others: Sequence[Thread] = (),
+    wakers: Tuple[Waker, ...] = (),
 ) -> Evidence:
     """Return a program whose callback, called by a client's thread, waits in a library's module, and that sleeps elsewhere.
 
@@ -31,7 +35,7 @@ def calls_back(
         *begun,
         *stack("threading.run", "threading._bootstrap"),
     )
-    published = Resource("c-1", "condition", "Condition Info.published", waiters=(2,))
+    published = Resource("c-1", "condition", "Condition Info.published", waiters=(2,), wakers=wakers)
     waits = Wait("condition", "futex", "c-1", endless=endless, remaining_s=None if endless else 3.0)
     client = thread(2, frames, wait=waits, counters=counters(), is_main=False)
     main = thread(1, [frame("main", 113)], wait=Wait("sleep", endless=False), counters=counters())
@@ -54,8 +58,16 @@ def test_a_callback_that_waits_for_its_own_client() -> None:
             calls_back(others=[thread(3, [frame("_loop", 1150, MODULE)], wait=Wait("socket", endless=False))]),
             "possible",
         ),  # perhaps another client of its own, perhaps a helper
+        (calls_back(wakers=(Waker("reach", "memory", tid=1, grade="names"),)), "possible"),
     ],
-    ids=["another module", "the program's thread", "a worker", "a time limit", "another thread of the module"],
+    ids=[
+        "another module",
+        "the program's thread",
+        "a worker",
+        "a time limit",
+        "another thread of the module",
+        "other code",
+    ],
 )
 def test_what_may_end_the_wait_of_a_callback(known: Evidence, expected: Optional[str]) -> None:
     """Only a library's own thread, in the same module, is one that waits for itself."""
