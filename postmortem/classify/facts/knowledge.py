@@ -82,6 +82,7 @@ RUNS_ITEM = ("concurrent/futures/thread.py", "run")
 #: What reads an item from the pipe of a queue, what waits until all items are done, and the feeder thread, which writes them to
 #: it (Lib/multiprocessing/queues.py).
 GETS = tuple(itertools.product(multiprocessing("queues"), ("get",)))
+BEGINS = tuple(itertools.product(multiprocessing("process"), ("_bootstrap",)))  # the frame in which a child begins
 JOINS = tuple(itertools.product(multiprocessing("queues"), ("join",)))
 FEEDS = tuple(itertools.product(multiprocessing("queues"), ("_feed",)))
 

@@ -16,6 +16,7 @@ more when the last producer ends (a sentinel, `Event.set`); where that cannot be
 
 from __future__ import annotations
 
+import itertools
 from typing import Iterator, List, Optional, Tuple
 
 from ....evidence import Process, PythonFrame, Thread
@@ -23,7 +24,7 @@ from ....findings import Template, Text
 from ....waitgraph import Edge, WaitGraph
 from ...facts import clauses
 from ...facts.ended import ended_children
-from ...facts.knowledge import COLLECTS, GETS, JOINS, in_table, is_library, own_frame
+from ...facts.knowledge import BEGINS, COLLECTS, GETS, JOINS, in_table, is_library, own_frame
 from ...facts.permits import is_spent
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -118,8 +119,8 @@ def _undone(view: View, process: Process) -> Iterator[Match]:
     """
     joining = [thread for thread in process.threads if any(in_table(f, JOINS) for f in thread.python[:5])]
     workers = [child for child in view.children(process) if any(map(_gets, child.threads))]
-    works = any(not _gets(t) and not is_library(own) for c in workers for t in c.threads for own in t.python[:1])
-    if not joining or not workers or works or ended_children(view, process):
+    others = [child for child in view.children(process) if child not in workers]
+    if not joining or not workers or any(map(_runs_program, others)) or ended_children(view, process):
         return  # of one that has ended the item is lost: see mp-worker-died
     if not all(_rests(view, child) for child in workers):
         return
@@ -142,6 +143,12 @@ def _undone(view: View, process: Process) -> Iterator[Match]:
 def _gets(thread: Thread) -> bool:
     """Return whether a thread waits for an item of a queue of multiprocessing."""
     return any(in_table(frame, GETS) for frame in thread.python[:5])
+
+
+def _runs_program(child: Process) -> bool:
+    """Return whether a child runs code of the program: outside of its own frames are those of the parent, copied by a fork."""
+    stacks = (itertools.takewhile(lambda frame: not in_table(frame, BEGINS), thread.python) for thread in child.threads)
+    return any(not is_library(frame) for frames in stacks for frame in frames)
 
 
 def _rests(view: View, child: Process) -> bool:

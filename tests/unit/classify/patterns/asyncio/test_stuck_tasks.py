@@ -543,3 +543,12 @@ def test_a_semaphore_of_permits_that_tasks_have_lost(released: bool, expected: T
     known = ticking([task("main", "main", wait=joins("a")), waits], [gate])
     leading = classify(known).findings[0]
     assert (leading.pattern, leading.confidence) == expected
+
+
+def test_a_task_that_waits_for_the_systems_signals_hangs_on_nothing() -> None:
+    """trio's open_signal_receiver: who ends that wait is outside of the program."""
+    event = Resource("e", "async-event", "trio.ParkingLot SignalReceiver._lot", waiting_tasks=("main",), closed=True)
+    stops = task("main", "trio._core._parking_lot.park", "trio._signals.__anext__", "main", wait=awaits("e", "event"))
+    tick = task("tick", "trio._timeouts.sleep", "tick", wait=TaskWait("sleep", endless=False))
+    known = resting([stops, tick], [event], TICKS, 1)
+    assert found(known).get("future-never-resolved") in (None, "possible")

@@ -248,3 +248,14 @@ def test_a_function_compiled_at_run_time_keeps_the_gil(handoffs: int, expected: 
     known = evidence(process([kernel, beat], gil=gil))
     assert found(known).get("gil-held-by-native") == expected
     assert expected is None or lines(known)[0] == 27
+
+
+@pytest.mark.parametrize(("asleep", "expected"), [(12, "likely"), (1, None)])
+def test_threads_that_want_one_core_together_and_do_not_wait_for_the_gil(asleep: int, expected: Optional[str]) -> None:
+    """Native code works for each by turns, without the GIL: what they wait for is the end of a sleep."""
+    both = computing(3, 150)
+    paced = changed(
+        counters(0.25, 190, delay=0.2), states={"R": 15, "S": 15}, syscalls={"futex": asleep, "nanosleep": 30 - asleep}
+    )
+    threads = tuple(changed(t, counters=paced) if t.tid > 1 else t for t in both.threads)
+    assert found(evidence(changed(both, threads=threads))).get("gil-contention") == expected

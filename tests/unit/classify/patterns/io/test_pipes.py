@@ -486,3 +486,21 @@ def test_the_reader_of_a_wake_up_pipe_wants_the_writers_lock() -> None:
     assert found(woken(free)).get("pipe-deadlock") in (None, "possible")
     elsewhere = woken(manager, Waker("end", "kernel", OTHER))
     assert found(elsewhere).get("pipe-deadlock") in (None, "possible")
+
+
+@pytest.mark.parametrize(("ppid", "ended", "expected"), [(7, True, "likely"), (PARENT, True, None), (7, False, None)])
+def test_what_an_ended_program_had_started_keeps_its_output_open(
+    ppid: int, ended: bool, expected: Optional[str]
+) -> None:
+    """communicate() goes on to read until the end of file, and gets a line now and then; the program itself has ended."""
+    output = pipe(OUTPUT, PARENT, ((PARENT, 5, "r"), (OTHER, 1, "w")))
+    frames = stack("selectors.select", "subprocess._communicate", "subprocess.communicate", "run_probe")
+    reads = thread(
+        PARENT, frames, wait=Wait("pipe", "poll", output.id, endless=True, fd=5), counters=counters(switches=9)
+    )
+    parent = of(PARENT, (changed(reads, is_main=True),), (output,))
+    tail = changed(of(OTHER, (thread(OTHER, wait=Wait("other", "read", endless=None)),), (output,)), ppid=ppid)
+    gone = changed(of(CHILD, (), ()), ppid=PARENT, state="Z" if ended else "S")
+    assert found(evidence(parent, gone, tail)).get("pipe-never-closed") in (
+        (expected,) if expected else (None, "possible")
+    )

@@ -6,7 +6,7 @@ from typing import Dict
 
 import pytest
 
-from postmortem.evidence import Task, Wait
+from postmortem.evidence import End, Resource, Task, Wait
 from postmortem.evidence import replace as changed
 
 from .....support.diagnosed import classify
@@ -98,3 +98,16 @@ def test_asyncio_sleep_is_a_sleep(left: float, expected: Dict[str, str]) -> None
     assert not expected or lines(evidence(known)) == [20]
     busy = changed(outer, awaiting="Future", stack=(frame("main", 30),))
     assert found(evidence(changed(known, tasks=(nap, busy)))) == {}
+
+
+@pytest.mark.parametrize("server", [True, False])
+def test_a_sleep_between_two_attempts_to_get_a_lock_of_a_server(server: bool) -> None:
+    """What is waited for is the lock; without a server, as with a marker file, only the sleep is known."""
+    acquire = frame("acquire", 215, "/venv/lib/python3.12/site-packages/redis/lock.py")
+    nap = Wait("sleep", "pselect6", timeout_s=5.0, endless=False)
+    main = thread(1, (acquire, frame("run", 39)), wait=nap, counters=counters(), is_main=True)
+    ends = Resource("s", "socket", "socket", ends=(End(1, 4, "rw"), End(9, 7, "rw")))
+    redis = process([thread(9, is_main=True)], pid=9, python=None, argv=("redis-server",), resources=(ends,))
+    known = evidence(process([main]), *([redis] if server else []))
+    assert ("sleeping" in found(known)) is not server
+    assert ("database-lock-wait" in found(known)) is server

@@ -264,3 +264,25 @@ def test_what_an_extension_module_promised_a_task(module: str, here: Tuple[str, 
         for f in classify(evidence(process([main, helper]), child)).findings
         if f.pattern == "future-never-resolved" and expected == "fork-lost-thread"
     }
+
+
+@pytest.mark.parametrize(("beside", "expected"), [(False, "fork-lost-thread"), (True, "missed-wakeup")])
+def test_what_a_librarys_thread_hands_back_through_a_queue(beside: bool, expected: str) -> None:
+    """The program itself waits for an item that only the library's sender would put, which the parent alone has."""
+    queue = Resource("q-1", "queue", "Queue Client.responses (empty)", waiters=(2,), closed=True)
+    waits = Wait("condition", "futex", "q-1", endless=True)
+    gets = thread(2, (*stack("threading.wait", "queue.get"), frame("confirm", 49)), wait=waits, is_main=True)
+    beat = thread(3, [frame("beat", 9)], wait=Wait("sleep", endless=False), counters=counters())
+    sends = (
+        *stack("threading.wait", "queue.get"),
+        frame("_sender", 80, "/venv/lib/python3.12/site-packages/hive/send.py"),
+    )
+    sender = thread(11, sends, name="sender", wait=Wait("condition", "futex", "q-0", endless=False))
+    main = thread(1, [frame("main", 81)], wait=Wait("process", "wait4", pid=2, endless=True))
+    child = process(
+        [gets, *([beat] if beside else [])], pid=2, ppid=1, resources=(queue,), forked=True,
+        left_behind=(LeftBehind(11, "sender"),), signal_handlers=(), cancels=(),
+    )  # fmt: skip
+    leading = classify(evidence(process([main, sender]), child)).findings[0]
+    assert (leading.pattern, leading.culprits[0].line) == (expected, 49)
+    assert leading.confidence != "proven"

@@ -9,7 +9,7 @@ import pytest
 from postmortem.evidence import End, Ended, Resource, Wait, Waker
 
 from .....support.diagnosed import classify
-from .....support.make import evidence, frame, process, stack, thread
+from .....support.make import counters, evidence, frame, process, stack, thread
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,22 @@ def test_an_item_of_a_queue_that_no_process_is_left_to_put(
     firm = {f.pattern: f.confidence for f in classify(known).findings if f.confidence != "possible"}
     assert "pipe-never-closed" not in firm
     assert firm.get("mp-worker-died") == expected
+
+
+@pytest.mark.parametrize(
+    ("other", "gone", "expected"), [("get", False, "likely"), ("grade", False, None), ("get", True, None)]
+)
+def test_an_item_that_nobody_says_is_done(other: str, gone: bool, expected: Optional[str]) -> None:
+    """All workers live and wait for the next item; one at work may still call task_done, the item of a dead one is lost."""
+    joins = (*stack("multiprocessing.synchronize.wait", "multiprocessing.queues.join"), frame("finish", 62))
+    main = thread(1, joins, wait=Wait("semaphore", "futex", "s", endless=True), counters=counters())
+    gets = (*stack("multiprocessing.connection.recv_bytes", "multiprocessing.queues.get"), frame("worker", 31))
+    second = gets if other == "get" else (frame("grade", 40), frame("worker", 33))
+    workers = [
+        process([thread(pid, frames, wait=Wait("pipe", "read", endless=True), is_main=True)], pid=pid, ppid=1)
+        for pid, frames in ((2, gets), (3, second))
+    ]
+    ended = (Ended(7, "recorded", "Process-3", -9),) if gone else ()
+    known = evidence(process([main], ended=ended), *workers)
+    firm = {f.pattern: f.confidence for f in classify(known).findings if f.confidence != "possible"}
+    assert firm.get("missed-wakeup") == expected
