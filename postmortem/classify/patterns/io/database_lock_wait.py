@@ -170,7 +170,7 @@ def _asks_a_peer(task: Task) -> bool:
 def _kept(view: View, process: Process) -> Iterator[Match]:
     """Yield a match for each thread that a library lets wait, all through the window, for a lock which a server keeps.
 
-    Nobody who could hold it is seen at work: every captured program that is connected with the server asks for a lock, too.
+    No program that could hold it is seen at work: each captured one that is connected with the server asks for a lock, too.
     """
     for thread in process.threads:
         frame, count = own_frame(thread.python), _asked(view, thread)

@@ -24,7 +24,7 @@ from ....findings import Template, Text
 from ....waitgraph import Edge, WaitGraph
 from ...facts import clauses
 from ...facts.ended import ended_children
-from ...facts.knowledge import BEGINS, COLLECTS, GETS, JOINS, in_table, is_library, own_frame
+from ...facts.knowledge import BEGINS, COLLECTS, FEEDS, GETS, JOINS, in_table, is_library, own_frame
 from ...facts.permits import is_spent
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -115,14 +115,16 @@ def match(view: View) -> Iterator[Answer]:
 def _undone(view: View, process: Process) -> Iterator[Match]:
     """Yield a match for a thread in JoinableQueue.join while all its children that take from queues wait for another item.
 
-    Nobody is left who has an item in hand, and so nobody who would say that it is done.
+    No process is left that has an item in hand, and so none that would call task_done for it.
     """
     joining = [thread for thread in process.threads if any(in_table(f, JOINS) for f in thread.python[:5])]
     workers = [child for child in view.children(process) if any(map(_gets, child.threads))]
     others = [child for child in view.children(process) if child not in workers]
     if not joining or not workers or any(map(_runs_program, others)) or ended_children(view, process):
         return  # of one that has ended the item is lost: see mp-worker-died
-    if not all(_rests(view, child) for child in workers):
+    feeders = [thread for thread in process.threads if any(in_table(frame, FEEDS) for frame in thread.python)]
+    writes = any(feeder.wait is None or feeder.wait.kind != "condition" for feeder in feeders)
+    if writes or not all(_rests(view, child) for child in workers):
         return
     places = [(thread, frame) for thread in joining for frame in [own_frame(thread.python)] if frame is not None]
     yield Match(

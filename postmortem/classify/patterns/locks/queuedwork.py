@@ -164,7 +164,7 @@ def library_groups(process: Process) -> Dict[Tuple[str, str], List[Thread]]:
 def servers_that_ask_themselves(view: View, process: Process) -> Iterator[List[Thread]]:
     """Yield each library's group of threads that all run requests, and wait for answers of the server whose requests these are.
 
-    Nobody has the other ends of these connections: the server has accepted them, or will, and no thread is free to serve them.
+    No thread has the other ends of these connections: the server has accepted them, or will, and none is free to serve them.
     """
     sockets = [resource for resource in process.resources if resource.kind == "socket" and resource.remote]
     for threads in library_groups(process).values():
@@ -182,7 +182,7 @@ def _is_served(socket: Resource) -> bool:
 
 
 def _asks_here(view: View, process: Process, thread: Thread, served: Set[Optional[str]]) -> bool:
-    """Return whether a thread waits for an answer of one of the addresses ``served``, and nobody has the other end."""
+    """Return whether a thread waits for an answer of one of the addresses ``served``, and no thread has the other end."""
     wanted = thread.wait.resource if thread.wait is not None and thread.wait.endless else None
     socket = view.graph.places.resource(process.pid, wanted)
     if socket is None or socket.remote not in served or _is_served(socket) or view.moves(thread):
