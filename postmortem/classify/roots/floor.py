@@ -66,8 +66,8 @@ _INSIDE = frozenset(("signal", "queue", "future", "pool", "lock"))
 _ANOTHER_CAPTURE = Template("a capture of the running program with a window, for what moves")
 
 
-#: Kinds of waits in which a circle is one of locks, whoever runs a loop.
-_LOCKS = frozenset(
+#: Kinds of waits that say what a cycle is, whichever of its threads runs a loop.
+_TELLING = frozenset(
     ("lock", "rlock", "mutex", "import-lock", "async-lock", "pipe", "socket", "process", "descriptors", "pool")
 )
 
@@ -194,7 +194,7 @@ _PATTERNS: Dict[RootKind, str] = {
 
 def _of_cycle(view: View, cycle: Tuple[Edge, ...]) -> str:
     kinds = {edge.kind for edge in cycle}
-    if kinds.isdisjoint(_LOCKS) and any(_runs_loop(view, edge) for edge in cycle):
+    if kinds.isdisjoint(_TELLING) and any(_runs_loop(view, edge) for edge in cycle):
         return "loop-self-wait"
     if "process" in kinds and "pipe" in kinds and not any(edge.verb == "writes to" for edge in cycle):
         return "pipe-never-closed"  # a child is to end, which reads until all have closed their ends
@@ -212,7 +212,7 @@ def _of_cycle(view: View, cycle: Tuple[Edge, ...]) -> str:
 
 
 def _runs_loop(view: View, edge: Edge) -> bool:
-    """Return whether a thread of a circle runs an event loop, and waits inside one of its callbacks or tasks."""
+    """Return whether a thread of a cycle runs an event loop, and waits inside one of its callbacks or tasks."""
     thread, place = view.graph.places.thread(edge.waiter), view.graph.places.by_pid.get(edge.waiter.pid)
     loop = place.loop_of.get(edge.waiter.tid or 0) if place is not None and thread is not None else None
     return loop is not None and thread is not None and thread.wait is not None and thread.wait.kind != "event-loop"

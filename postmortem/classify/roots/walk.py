@@ -101,8 +101,7 @@ def _blocked(view: View, turn: Edge) -> bool:
 def _owing(view: View, edge: Edge) -> Optional[Agent]:
     """Return the agent that owes the end of a wait: a holder, a runner, an awaited task, a child; None if nobody does.
 
-    Of several, the holder comes first, then one whose code may end the wait, one that cannot move, and threads and tasks before
-    whole processes.
+    Of several, one that cannot move comes first, and threads and tasks before whole processes.
     """
     if edge.gone or view.graph.heeds_signals(edge):
         return None
@@ -117,23 +116,12 @@ def _owing(view: View, edge: Edge) -> Optional[Agent]:
     if edge.kind in ("future", "pool-result"):
         wakers = [agent for agent in wakers if not _serves(view, agent)]  # an idle worker works on no result
         wakers = wakers or _workers(view, edge)
-    owner = _owner(view, edge)
-    wakers.sort(key=lambda one: (one != owner, one.is_process, view.graph.stuck(one) is None, _goes_on(view, one)))
+    wakers.sort(key=lambda agent: (agent.is_process, view.graph.stuck(agent) is None, _goes_on(view, agent)))
     for waker in wakers:
         inside = waker if not waker.is_process else _inside(view, edge, waker)
         if inside is not None:
             return inside
     return None
-
-
-def _owner(view: View, edge: Edge) -> Optional[Agent]:
-    """Return the recorded or inferred holder of what an agent waits for; None if unknown, or in another process."""
-    resource = view.graph.places.resource(edge.waiter.pid, edge.resource)
-    if resource is None or resource.owner_pid not in (None, edge.waiter.pid):
-        return None
-    if resource.owner_task is not None:
-        return Agent(edge.waiter.pid, task=resource.owner_task)
-    return Agent(edge.waiter.pid, resource.owner_tid) if resource.owner_tid is not None else None
 
 
 def _workers(view: View, edge: Edge) -> List[Agent]:
@@ -206,7 +194,7 @@ def hindered(view: View, edge: Edge) -> Optional[Agent]:
     """
     if view.graph.stuck(edge.waiter) is not None:
         perhaps: List[Agent] = [*edge.wakers[:_MOST], *(_held_up(view, edge.waiter) if edge.everyone else ())]
-        perhaps.sort(key=lambda one: one in edge.bystanders)
+        perhaps.sort(key=lambda one: one in edge.bystanders)  # those whose code may end the wait first
         for waker in (one for one in perhaps if not one.is_process and one != edge.waiter):
             own = telling(view, waker) if view.graph.stuck(waker) is not None else None
             if own is not None and not own.signals and own.kind != "turn":

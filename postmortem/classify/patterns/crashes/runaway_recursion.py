@@ -49,8 +49,6 @@ STAYS, MAY_STAY = 40, 8
 DEEP = 12
 #: Turns that no recursion of a program with the interpreter's own limit has: sys.getrecursionlimit() is 1000 unless raised.
 VERY_DEEP = 1000
-#: Times that a coroutine has to await itself in one task: a walk of nested documents has the depth of the document.
-AWAITED = 500
 #: Least share of a core, used or waited for, of a recursion that waits in between.
 WORKS = 0.6
 #: One sample in this number may be shallower.
@@ -112,7 +110,7 @@ def _awaited(task: Task) -> Optional[Turn]:
     """Return the coroutine that awaits itself over and over in a task which goes on all the time; None if there is none."""
     counted = Counter((frame.file, frame.function) for frame in task.stack) if task.moved else Counter()
     for key, times in counted.most_common(1):
-        if times >= AWAITED:
+        if times >= VERY_DEEP:
             return Turn(
                 tuple(frame for frame in task.stack if (frame.file, frame.function) == key)[:1], times, len(task.stack)
             )

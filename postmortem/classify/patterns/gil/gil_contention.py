@@ -43,9 +43,6 @@ LOW, HIGH = 0.7, 1.5
 #: runnable. On a loaded machine both happen: with a load of 7 on two cores, 30 to 80 % of the observations of contending
 #: threads showed them asleep, 0 to 6 % of independent ones.
 ASLEEP = 0.2
-#: Threads that want no more than one core together, and are seen on a futex more seldom than that, do not wait for each other:
-#: two that contend wait half of the time, on a loaded machine a third.
-SELDOM = 0.1
 #: Most of the window that threads sleep on average which only wait for a CPU: a little more than the 6 % measured. That one of
 #: them is found waiting for the GIL at one moment says nothing then.
 NEVER_ASLEEP = 0.08
@@ -94,7 +91,7 @@ def match(view: View) -> Iterator[Answer]:
         if wanted > HIGH and _asleep(hot) < ASLEEP and (_never_sleep(hot) or not _starves(process, threads, hot)):
             yield CannotTell((_NO_FREE_CORE(count=len(hot)),))
             continue
-        if _looked(hot) and wanted <= HIGH and _asleep(hot) < SELDOM:
+        if _looked(hot) and wanted <= HIGH and _asleep(hot) < ASLEEP:
             yield No(_NOT_FOR_THE_GIL(count=len(hot)))
             continue
         yield _match(view, process, threads, hot, total)

@@ -122,7 +122,9 @@ def test_a_stack_too_deep_to_be_sampled(now: int, expected: Optional[str]) -> No
     assert found(known).get("runaway-recursion") == expected
 
 
-@pytest.mark.parametrize(("times", "moved", "expected"), [(500, True, "likely"), (499, True, None), (500, False, None)])
+@pytest.mark.parametrize(
+    ("times", "moved", "expected"), [(1000, True, "likely"), (999, True, None), (1000, False, None)]
+)
 def test_a_coroutine_that_awaits_itself(times: int, moved: bool, expected: Optional[str]) -> None:
     """The chain of a task's coroutines is a stack, too: it goes on all the time, deeper and deeper."""
     again = PythonFrame("/app/links.py", 24, "resolve")

@@ -102,7 +102,7 @@ def test_asyncio_sleep_is_a_sleep(left: float, expected: Dict[str, str]) -> None
 
 @pytest.mark.parametrize("server", [True, False])
 def test_a_sleep_between_two_attempts_to_get_a_lock_of_a_server(server: bool) -> None:
-    """What is waited for is the lock; without a server, as with a marker file, only the sleep is known."""
+    """The thread waits for the lock; without a server, as with a marker file, only the sleep is known."""
     acquire = frame("acquire", 215, "/venv/lib/python3.12/site-packages/redis/lock.py")
     nap = Wait("sleep", "pselect6", timeout_s=5.0, endless=False)
     main = thread(1, (acquire, frame("run", 39)), wait=nap, counters=counters(), is_main=True)
