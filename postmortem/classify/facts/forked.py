@@ -1,16 +1,30 @@
-"""Threads of native libraries that a fork left behind: the parent has them, its forked child does not."""
+"""What a fork copies and what it leaves behind: frames of the parent in its child, threads of native libraries."""
 
 from __future__ import annotations
 
+import itertools
 import re
-from typing import Dict, List, Optional
+from typing import Dict, Iterator, List, Optional, Sequence
 
-from ...evidence import NativeFrame, Process, Thread
+from ...evidence import NativeFrame, Process, PythonFrame, Thread
+from .knowledge import BEGINS, in_table
 from .view import View
 
 #: Extension modules of Python, by the ends of their names (PEP 3149, PEP 384). Plain libraries under them, such as those of
 #: linear algebra, start their threads anew after a fork.
 _EXTENSION = re.compile(r"\.(cpython-[\w.-]+|abi3|pypy[\w.-]+)\.so$")
+
+
+def own_frames(frames: Sequence[PythonFrame]) -> List[PythonFrame]:
+    """Return the frames of a child of multiprocessing itself, without those that fork copied from its parent."""
+    return list(itertools.takewhile(lambda frame: not in_table(frame, BEGINS), frames))
+
+
+def own_stacks(child: Process) -> Iterator[List[PythonFrame]]:
+    """Yield the own frames of each thread and task of a child of multiprocessing."""
+    for thread in child.threads:
+        yield own_frames(thread.python)
+    yield from (list(task.stack) for task in child.tasks)
 
 
 def lost_helpers(view: View, process: Process) -> Dict[str, List[Thread]]:

@@ -79,12 +79,15 @@ SHELLS = (("IPython/core/interactiveshell.py", "run_code"), ("/code.py", "runcod
 
 #: The function of a worker that runs a job (Lib/concurrent/futures/thread.py).
 RUNS_ITEM = ("concurrent/futures/thread.py", "run")
-#: What reads an item from the pipe of a queue, what waits until all items are done, and the feeder thread, which writes them to
-#: it (Lib/multiprocessing/queues.py).
-GETS = tuple(itertools.product(multiprocessing("queues"), ("get",)))
-BEGINS = tuple(itertools.product(multiprocessing("process"), ("_bootstrap",)))  # the frame in which a child begins
-JOINS = tuple(itertools.product(multiprocessing("queues"), ("join",)))
+#: The feeder thread, which writes queued objects to the pipe of a queue (Lib/multiprocessing/queues.py).
 FEEDS = tuple(itertools.product(multiprocessing("queues"), ("_feed",)))
+#: What reads an item from that pipe, and what waits until all items are done.
+_GETS = tuple(itertools.product(multiprocessing("queues"), ("get",)))
+_JOINS = tuple(itertools.product(multiprocessing("queues"), ("join",)))
+#: Frames of a waiter among which the method of such a queue is.
+_INNERMOST = 5
+#: The frame in which a child of multiprocessing begins.
+BEGINS = tuple(itertools.product(multiprocessing("process"), ("_bootstrap",)))
 
 #: Functions that wait for work done by any other threads of the process.
 COLLECTS = (
@@ -163,6 +166,16 @@ NO_STORAGE = (
     "msleep",
     "do_freezer_trap",
 )
+
+
+def gets_item(frames: Sequence[PythonFrame]) -> bool:
+    """Return whether a stack waits for an item of a queue of multiprocessing."""
+    return any(in_table(frame, _GETS) for frame in frames[:_INNERMOST])
+
+
+def joins_queue(frames: Sequence[PythonFrame]) -> bool:
+    """Return whether a stack waits until all items of a queue of multiprocessing are done."""
+    return any(in_table(frame, _JOINS) for frame in frames[:_INNERMOST])
 
 
 def is_stdlib(frame: PythonFrame) -> bool:

@@ -130,12 +130,8 @@ def _of_outside(root: Root, thread: Optional[Thread]) -> Optional[str]:
         return "future-never-resolved" if root.agent.task is not None else "network-wait" if polls else None
     if root.kind == "pipe" and root.way.edge is not None and root.way.edge.verb == "writes to":
         return "pipe-deadlock"
-    if (
-        root.kind == "pipe"
-        and thread is not None
-        and any(knowledge.in_table(f, knowledge.GETS) for f in thread.python[:5])
-    ):
-        return "missed-wakeup"  # an item of a queue of multiprocessing
+    if root.kind == "pipe" and thread is not None and knowledge.gets_item(thread.python):
+        return "missed-wakeup"
     if root.kind == "sleep" and thread is not None and _asks_for_part(thread):
         return "pool-exhausted"
     if root.kind == "sleep" and root.agent.task is not None:

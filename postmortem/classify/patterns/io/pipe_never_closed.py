@@ -24,7 +24,7 @@ from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.ended import ended_children
 from ...facts.ended import told as told_ends
-from ...facts.knowledge import GETS, in_table, own_frame
+from ...facts.knowledge import gets_item, in_table, own_frame
 from ...facts.peers import answers_later
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -57,6 +57,9 @@ _REMEDY_FOR_OTHERS = Template(
 _SUMMARY = Template("{reader} waits{at} for the end of a pipe, which is still open for writing in {holders:; }")
 _HOLDER = Template("{name}, as {how: and }")
 _ITSELF = Template("that process itself")
+#: Collects all output of a program, until the end of file (Lib/subprocess.py).
+_COMMUNICATES = (("/subprocess.py", "communicate"),)
+
 _READS = Template("{reader} waits to read{at}: {pipe}")
 _ORPHAN = Template("{program} is an orphan: the process that started it has ended")
 _HANDLER_MAY_WRITE = Template("a signal handler of the program may write to it: a wake-up pipe looks like this")
@@ -72,9 +75,6 @@ _MAY_WRITE = Template("{reader} reads a pipe that {holder} may still write to")
 _HOLDER_WORKS = Template("{reader} reads a pipe, and another process that holds its write end is at work")
 
 
-_COMMUNICATES = (("/subprocess.py", "communicate"),)
-
-
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each reader of a pipe."""
     talking = caught(view)
@@ -84,7 +84,7 @@ def match(view: View) -> Iterator[Answer]:
             ends = read_ends(waiter)
             if any((pipe.key or "").startswith("fifo:") for pipe in ends):
                 yield No(_FIFO(reader=waiter.who))
-            elif any(in_table(frame, GETS) for frame in waiter.frames[:5]):
+            elif gets_item(waiter.frames):
                 yield No(_GETS(reader=waiter.who))
             elif _wakes_a_library(view, waiter, ends):
                 yield No(_LIBRARYS(reader=waiter.who))

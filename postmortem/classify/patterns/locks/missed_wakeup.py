@@ -16,15 +16,15 @@ more when the last producer ends (a sentinel, `Event.set`); where that cannot be
 
 from __future__ import annotations
 
-import itertools
 from typing import Iterator, List, Optional, Tuple
 
-from ....evidence import Process, PythonFrame, Thread
+from ....evidence import Process, PythonFrame
 from ....findings import Template, Text
 from ....waitgraph import Edge, WaitGraph
 from ...facts import clauses
 from ...facts.ended import ended_children
-from ...facts.knowledge import BEGINS, COLLECTS, FEEDS, GETS, JOINS, in_table, is_library, own_frame
+from ...facts.forked import own_stacks
+from ...facts.knowledge import COLLECTS, FEEDS, gets_item, in_table, is_library, joins_queue, own_frame
 from ...facts.permits import is_spent
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -117,8 +117,8 @@ def _undone(view: View, process: Process) -> Iterator[Match]:
 
     No process is left that has an item in hand, and so none that would call task_done for it.
     """
-    joining = [thread for thread in process.threads if any(in_table(f, JOINS) for f in thread.python[:5])]
-    workers = [child for child in view.children(process) if any(map(_gets, child.threads))]
+    joining = [thread for thread in process.threads if joins_queue(thread.python)]
+    workers = [child for child in view.children(process) if any(gets_item(thread.python) for thread in child.threads)]
     others = [child for child in view.children(process) if child not in workers]
     if not joining or not workers or any(map(_runs_program, others)) or ended_children(view, process):
         return  # of one that has ended the item is lost: see mp-worker-died
@@ -142,25 +142,19 @@ def _undone(view: View, process: Process) -> Iterator[Match]:
     )
 
 
-def _gets(thread: Thread) -> bool:
-    """Return whether a thread waits for an item of a queue of multiprocessing."""
-    return any(in_table(frame, GETS) for frame in thread.python[:5])
-
-
 def _runs_program(child: Process) -> bool:
-    """Return whether a child runs code of the program: outside of its own frames are those of the parent, copied by a fork."""
-    stacks = (itertools.takewhile(lambda frame: not in_table(frame, BEGINS), thread.python) for thread in child.threads)
-    return any(not is_library(frame) for frames in stacks for frame in frames)
+    """Return whether a child runs code of the program."""
+    return any(not is_library(frame) for frames in own_stacks(child) for frame in frames)
 
 
 def _rests(view: View, child: Process) -> bool:
     """Return whether no thread of a process that takes from queues went on during the window."""
-    return not any(view.moves(thread) or view.computes(thread) for thread in child.threads if _gets(thread))
+    return not any(view.moves(thread) or view.computes(thread) for thread in child.threads if gets_item(thread.python))
 
 
 def _line(child: Process) -> Optional[PythonFrame]:
     """Return the program's line at which a process takes from a queue."""
-    return next((own_frame(thread.python) for thread in child.threads if _gets(thread)), None)
+    return next((own_frame(thread.python) for thread in child.threads if gets_item(thread.python)), None)
 
 
 def _lacks_a_permit(graph: WaitGraph, edge: Edge) -> bool:

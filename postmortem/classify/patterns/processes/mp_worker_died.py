@@ -16,7 +16,6 @@ killed the worker: the OOM killer, a fault in native code, `os._exit`.
 
 from __future__ import annotations
 
-import itertools
 from typing import Iterator, List, Optional, Tuple
 
 from ....evidence import Pool, Process, PythonFrame, Resource, Thread
@@ -25,7 +24,18 @@ from ....sourcepaths import package
 from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.ended import ended_children, told
-from ...facts.knowledge import FEEDS, GETS, in_table, is_library, is_stdlib, multiprocessing, own_frame
+from ...facts.forked import own_stacks
+from ...facts.knowledge import (
+    BEGINS,
+    FEEDS,
+    gets_item,
+    in_table,
+    is_library,
+    is_stdlib,
+    joins_queue,
+    multiprocessing,
+    own_frame,
+)
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from ...roots.calls import wants_an_answer
@@ -54,9 +64,8 @@ PATTERN = Pattern(
 
 _POOL, _EXECUTOR = "multiprocessing.Pool", "ProcessPoolExecutor"
 _TASKS, _GIVES_UP = "_handle_tasks", "terminate_broken"
-_FILE, _QUEUES = multiprocessing("pool"), multiprocessing("queues")
+_FILE = multiprocessing("pool")
 
-_PROCESSES = multiprocessing("process")
 #: Most processes named.
 _SHOWN = 8
 
@@ -137,9 +146,9 @@ def match(view: View) -> Iterator[Answer]:
                 yield from _without_workers(view, process, pool)
         yield from _of_library(view, process)
         for thread in process.threads:
-            if any(f.function == "join" and f.file.endswith(_QUEUES) for f in thread.python[:5]):
+            if joins_queue(thread.python):
                 yield from _queue(view, process, thread)
-            elif any(in_table(frame, GETS) for frame in thread.python[:5]):
+            elif gets_item(thread.python):
                 yield from _nobody_puts(view, process, thread)
 
 
@@ -166,29 +175,17 @@ def _of_library(view: View, process: Process) -> Iterator[Match]:
 
 def _is_made(child: Process) -> bool:
     """Return whether a child runs what a Process object of multiprocessing has started."""
-    return any(map(_begins, (frame for thread in child.threads if thread.is_main for frame in thread.python)))
-
-
-def _begins(frame: PythonFrame) -> bool:
-    """Return whether a frame is the one in which a child begins; outside of it are those of the parent, copied by a fork."""
-    return frame.function == "_bootstrap" and frame.file.endswith(_PROCESSES)
-
-
-def _stacks(child: Process) -> Iterator[List[PythonFrame]]:
-    """Yield the child's own frames of each of its threads and tasks."""
-    for thread in child.threads:
-        yield list(itertools.takewhile(lambda frame: not _begins(frame), thread.python))
-    yield from (list(task.stack) for task in child.tasks)
+    return any(in_table(frame, BEGINS) for thread in child.threads if thread.is_main for frame in thread.python)
 
 
 def _runs(child: Process, library: str) -> bool:
     """Return whether a child runs code of a library."""
-    return any(package(frame.file) == library for frames in _stacks(child) for frame in frames)
+    return any(package(frame.file) == library for frames in own_stacks(child) for frame in frames)
 
 
 def _idles(view: View, child: Process) -> bool:
     """Return whether no thread or task of a child runs code of the program, and none computes."""
-    return all(all(map(is_library, frames)) for frames in _stacks(child)) and all(map(view.rests, child.threads))
+    return all(all(map(is_library, frames)) for frames in own_stacks(child)) and all(map(view.rests, child.threads))
 
 
 def _lost(

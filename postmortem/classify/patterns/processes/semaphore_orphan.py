@@ -22,7 +22,8 @@ from ....evidence import Process, PythonFrame, Resource, Thread
 from ....findings import CONFIDENCES, Confidence, Template, Text
 from ....waitgraph import Agent
 from ...facts import clauses
-from ...facts.knowledge import is_stdlib, multiprocessing, own_frame
+from ...facts.forked import own_frames
+from ...facts.knowledge import is_stdlib, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from ...roots.works import works
@@ -47,7 +48,6 @@ PATTERN = Pattern(
     ),
 )  # fmt: skip
 
-_PROCESS = multiprocessing("process")
 
 _SUMMARY = Template(
     "{thread} of process {pid} waits{at} for {lock}, which a process that has ended never released{like}"
@@ -119,9 +119,7 @@ def _confidence(view: View, waiter: _Waiter) -> Confidence:
 
 def _frame(waiter: _Waiter) -> Optional[PythonFrame]:
     """Return the program's line, without the parent's frames and the code that started the process."""
-    frames = waiter.thread.python
-    begins = next((i for i, f in enumerate(frames) if f.function == "_bootstrap" and f.file.endswith(_PROCESS)), None)
-    found = own_frame(frames[:begins])
+    found = own_frame(own_frames(waiter.thread.python))
     return None if found is None or is_stdlib(found) else found
 
 
