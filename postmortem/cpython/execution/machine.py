@@ -38,7 +38,7 @@ _MOST_NESTED = 100
 #: PyMethodObject.im_func, im_self; PyCFunctionObject.m_self; partialobject.fn, args; PyWeakReference.wr_object.
 _FUNCTION, _SELF, _ARGUMENTS = 16, 24, 24
 _IN_C = ("builtin_function_or_method", "builtin_method")
-_CALLABLES = ("function", "method", "functools.partial", *_IN_C)
+CALLABLES = ("function", "method", "functools.partial", *_IN_C)
 #: The start and the end of a thread (Lib/threading.py): they wake those who wait for the thread itself.
 _THREAD = ("_bootstrap", "_bootstrap_inner")
 
@@ -157,7 +157,7 @@ class Machine(CallsInC):
             return True
         if atom[0] != "obj":
             return False
-        return self.heap.kind(atom[1]) in _CALLABLES
+        return self.heap.kind(atom[1]) in CALLABLES
 
     def _call(self, atom: Atom, given: List[Value], named: Dict[str, Value], run: Optional[Place]) -> Value:
         kind = atom[0]

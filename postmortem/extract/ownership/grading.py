@@ -16,6 +16,7 @@ to its end, has no grade unless it names the object anyway.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...cpython.execution.library import Library, Limits
@@ -23,7 +24,6 @@ from ...cpython.execution.lookup import CALL, OPERATIONS, Applied
 from ...cpython.execution.machine import Machine
 from ...cpython.execution.values import UNKNOWN
 from ...cpython.frames.frame import Frame as PyFrame
-from ...cpython.heap.parts import Parts
 from ...cpython.heap.reachability import Actor, Reach
 from ...cpython.state.interpreter import Python, ThreadState
 from ...cpython.state.signals import handlers
@@ -34,7 +34,7 @@ from ...frameworks.asyncio.tasks import TaskState
 from ...signalnames import signal_name
 from ...timelimits import TimeLimit
 from ..process.context import PythonContext
-from .endcalls import called_at_end
+from .endcalls import EndCalls
 
 SECONDS = 3.0
 #: Share of the time that one agent may take.
@@ -89,13 +89,16 @@ class Grading:
         self._context = context
         self._python: Python = context.python
         self._tasks = tasks
-        self._parts = Parts(context.python.objects)
         self._modules = {name: address for address, name in modules.items()}
         self._judged: Dict[Agent, _Judged] = {}
         self._alike: Dict[Tuple[object, ...], _Judged] = {}
         self._library: Optional[Library] = None
         self._handlers: Optional[Dict[int, int]] = None
         self._limit: Optional[TimeLimit] = None
+
+    @cached_property
+    def _ends(self) -> EndCalls:
+        return EndCalls(self._python)
 
     def graded(
         self,
@@ -208,7 +211,7 @@ class Grading:
         if agent not in self._judged:
             frames, cut = self._frames_of(agent)
             task = self._tasks.get(agent.task) if agent.task is not None else None
-            ends = called_at_end(self._parts, task.address) if task is not None else ()
+            ends = self._ends.of(task) if task is not None else ()
             key = (self._alike_key(frames), ends) if frames else (agent,)
             known = self._alike.get(key)
             if known is None:
