@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, Tuple
+from typing import Dict, Iterator, List, Tuple
 
 from ...evidence import Ended, Process
 from ...findings import Template, Text
+from .knowledge import BEGINS, in_table
 from .view import View
 
 _BY_SIGNAL = Template("process {pid}{name:+ (@)} was ended by signal {signal}{killer}")
@@ -26,6 +27,20 @@ def ended_children(view: View, process: Process) -> Tuple[Ended, ...]:
         if known is None or (known.status is None and one.status is not None):
             found[one.pid] = one
     return tuple(found.values())
+
+
+def made_children(view: View, process: Process) -> List[Process]:
+    """Return the children of a process that run what a Process object of multiprocessing has started."""
+    return [
+        child
+        for child in view.children(process)
+        if any(in_table(frame, BEGINS) for thread in child.threads if thread.is_main for frame in thread.python)
+    ]
+
+
+def lost_count(view: View, process: Process) -> int:
+    """Return how many more Process objects of multiprocessing a process has made than it has children that run one."""
+    return (process.children_made or 0) - len(made_children(view, process))
 
 
 def near(view: View, process: Process) -> Tuple[Ended, ...]:

@@ -24,6 +24,7 @@ from ....findings import Template
 from ....findings.found import Said
 from ....waitgraph import Agent
 from ...facts import clauses, knowledge
+from ...facts.ended import ended_children, lost_count, told
 from ...facts.knowledge import is_library, is_stdlib, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -70,11 +71,16 @@ _NO_CLIENT_HOLDS = Template(
     "{count:n process|processes} {count:v wait}{at} for a lock that {manager} keeps for all of them, and none that is connected "
     "with it has the lock: who had it has ended, or given up its connection"
 )
+_NO_CLIENT_KNOWN = Template(
+    "{count:n process|processes} {count:v wait}{at} for a lock that {manager} keeps for all of them, and none of them is known to "
+    "have it"
+)
 _ASKS = Template("{client} of process {pid} asks the manager for it{at}")
 _EACH_WAITS = Template(
     "in {manager} {count:v the only thread that serves a client waits|all @ threads that serve clients wait} for {lock}; that of "
     "a client which had it would wait for the next request"
 )
+_NONE_ENDED = Template("no process is known to have ended: perhaps one of them already has it, and asks for it once more")
 _MANAGERS_REMEDY = Template(
     "A manager does not release what a client held that was killed. Let clients that may be killed hold no lock of a manager, "
     "acquire it with a time limit, or use a lock that ends with its holder (fcntl.flock), and start the job anew when one dies."
@@ -105,7 +111,8 @@ def _of_manager(view: View, manager: Process) -> Iterator[Match]:
     """Yield the match of a lock that a manager's process (multiprocessing.Manager) keeps for others, and none of these has.
 
     A client's thread in the manager waits for the client's next request, unless it is in one: if all are in a request that
-    waits for the same lock, no client that is still connected has it.
+    waits for the same lock, no client that is still connected has it, unless it asks for what it has: *likely* only where a
+    process has ended that may have been a client.
     """
     serving = [t for t in manager.threads if any(knowledge.in_table(frame, _SERVES_CLIENT) for frame in t.python)]
     wanted = {thread.wait.resource for thread in serving if thread.wait is not None and thread.wait.kind == "lock"}
@@ -116,12 +123,16 @@ def _of_manager(view: View, manager: Process) -> Iterator[Match]:
     clients = list(_clients(view, manager)) if len(waiting) == len(serving) == len(lock.waiters) else []
     if not clients:
         return
+    parents = {client.ppid: view.by_pid.get(client.ppid or 0) for client, _thread, _frame in clients}
+    ended = [one for parent in parents.values() if parent is not None for one in ended_children(view, parent)]
+    gone = bool(ended) or any(parent is not None and lost_count(view, parent) > 0 for parent in parents.values())
     yield Match(
-        confidence="likely",
-        summary=_NO_CLIENT_HOLDS(count=len(clients), at=clauses.at(clients[0][2]), manager=clauses.process(manager)),
+        confidence="likely" if gone else "possible",
+        summary=(_NO_CLIENT_HOLDS if gone else _NO_CLIENT_KNOWN)(count=len(clients), at=clauses.at(clients[0][2]), manager=clauses.process(manager)),
         evidence=(
             *(_ASKS(client=clauses.named(t), pid=p.pid, at=clauses.at(frame)) for p, t, frame in clients[:4]),
             _EACH_WAITS(count=len(serving), manager=clauses.process(manager), lock=lock.description),
+            *(told(view, tuple(ended)) if gone else (_NONE_ENDED(),)),
         ),
         culprits=tuple(view.culprit(client, frame, thread) for client, thread, frame in clients[:4]),
         victims=tuple(view.victim(client, thread) for client, thread, _frame in clients),

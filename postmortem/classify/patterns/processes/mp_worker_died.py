@@ -23,10 +23,9 @@ from ....findings import Confidence, Culprit, Slot, Template
 from ....sourcepaths import package
 from ....waitgraph import Agent
 from ...facts import clauses
-from ...facts.ended import ended_children, told
+from ...facts.ended import ended_children, lost_count, made_children, told
 from ...facts.forked import own_stacks
 from ...facts.knowledge import (
-    BEGINS,
     FEEDS,
     gets_item,
     in_table,
@@ -163,19 +162,16 @@ def _of_library(view: View, process: Process) -> Iterator[Match]:
         for task in process.tasks
         if task.wait is not None and task.wait.kind == "sleep" and wants_an_answer(task)
     ]
-    children = [child for child in view.children(process) if _is_made(child)] if asking else []
-    lost = (process.children_made or 0) - len(children)
+    if not asking:
+        return
+    children = made_children(view, process)
+    lost = lost_count(view, process)
     for agent, frames in asking if lost > 0 else ():
         library = next((package(f.file) for f in frames if is_library(f) and not is_stdlib(f)), None)
         several = [child for child in children if library is not None and _runs(child, library)]
         if several and all(_idles(view, child) for child in several):
             yield _lost(view, process, agent, own_frame(frames), several, lost)
             return
-
-
-def _is_made(child: Process) -> bool:
-    """Return whether a child runs what a Process object of multiprocessing has started."""
-    return any(in_table(frame, BEGINS) for thread in child.threads if thread.is_main for frame in thread.python)
 
 
 def _runs(child: Process, library: str) -> bool:
