@@ -72,7 +72,7 @@ WINDOW_LOOPS = (("/tkinter/__init__.py", "mainloop"), ("/tkinter/__init__.py", "
 LOOPS = (LOOP_STEP, *WINDOW_LOOPS, ("twisted/internet/base.py", "mainLoop"), ("paho/mqtt/client.py", "loop_forever"))
 
 #: Where a task waits for signals of the operating system (trio/_signals.py: open_signal_receiver).
-RECEIVES_SIGNALS = (("trio/_signals.py", "__anext__"),)
+_RECEIVES_SIGNALS = (("trio/_signals.py", "__anext__"),)
 
 #: Functions of interactive shells that run what a person has typed: (path suffix, function).
 SHELLS = (("IPython/core/interactiveshell.py", "run_code"), ("/code.py", "runcode"))
@@ -171,6 +171,11 @@ NO_STORAGE = (
 def gets_item(frames: Sequence[PythonFrame]) -> bool:
     """Return whether a stack waits for an item of a queue of multiprocessing."""
     return any(in_table(frame, _GETS) for frame in frames[:_INNERMOST])
+
+
+def receives_signals(frames: Sequence[PythonFrame]) -> bool:
+    """Return whether a task's stack waits for signals of the operating system."""
+    return any(in_table(frame, _RECEIVES_SIGNALS) for frame in frames)
 
 
 def joins_queue(frames: Sequence[PythonFrame]) -> bool:

@@ -23,6 +23,16 @@ def clients_of(server: Process) -> Set[int]:
     return {end.pid for r in server.resources if r.kind == "socket" for end in r.ends} - {server.pid}
 
 
+def is_other_end(one: Resource, other: Resource) -> bool:
+    """Return whether two sockets are the ends of one connection."""
+    return one.remote is not None and (one.local, one.remote) == (other.remote, other.local)
+
+
+def is_with_itself(process: Process, socket: Resource) -> bool:
+    """Return whether both ends of a connection are known, and are in one process alone."""
+    return len(socket.ends) > 1 and {end.pid for end in socket.ends} == {process.pid}
+
+
 def has_server(view: View, process: Process) -> bool:
     """Return whether a process is connected with a captured one that is no Python program."""
     return any(one.python is None and process.pid in clients_of(one) for one in view.processes)
@@ -63,11 +73,7 @@ def _ends_soon(endless: Optional[bool], remaining_s: Optional[float], timeout_s:
 
 def _is_woken_soon(process: Process, resource: Resource) -> bool:
     """Return whether a timer soon wakes the loop that watches the other end of a connection of a process with itself."""
-    ends = {
-        r.id
-        for r in process.resources
-        if r.remote is not None and (r.local, r.remote) == (resource.remote, resource.local)
-    }
+    ends = {other.id for other in process.resources if is_other_end(resource, other)}
     timers = (loop.next_timer_s for loop in process.loops if not ends.isdisjoint((*loop.sockets, *loop.descriptors)))
     return any(timer is not None and timer < _SOON_S for timer in timers)
 

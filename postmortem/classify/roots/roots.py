@@ -10,7 +10,7 @@ from ...findings.told import RootKind, RootState
 from ...waitgraph import Agent, Edge
 from ...waitgraph.edges import EdgeKind
 from ..facts import native
-from ..facts.knowledge import COLLECTS, RECEIVES_SIGNALS, in_table, is_library, is_typed, own_frame
+from ..facts.knowledge import COLLECTS, in_table, is_library, is_typed, own_frame, receives_signals
 from ..facts.sessions import is_unasked
 from ..facts.view import WORKS_WAKES, View, is_python
 from .calls import calls_for_a_result, collects, is_inside_call, wants_an_answer
@@ -197,7 +197,7 @@ def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
         signalled
         or kind in ("loop", "terminal")
         or is_parked(view, way.end, way.edge)
-        or (task is not None and any(in_table(frame, RECEIVES_SIGNALS) for frame in task.stack))
+        or (task is not None and receives_signals(task.stack))
         or _is_native_server(process, way)
     ):
         return True

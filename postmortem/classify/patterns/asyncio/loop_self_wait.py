@@ -28,6 +28,7 @@ from ....findings.found import Said
 from ....waitgraph import Agent, Cycle
 from ...facts import clauses
 from ...facts.knowledge import BRIDGES, in_table, is_library, is_stdlib, own_frame
+from ...facts.peers import is_other_end
 from ...facts.view import View
 from ...pattern import Answer, Match, Pattern
 from .toolkits import blocked_toolkits
@@ -100,7 +101,7 @@ def _own_server(view: View, process: Process, loop: Loop, thread: Thread, socket
     who = clauses.named(thread)
     watched = [r for r in process.resources if r.id in loop.sockets]
     for other in watched:
-        if _is_peer(socket, other):
+        if is_other_end(socket, other):
             serves, proven = _WATCHES(thread=who, socket=other.description), False
         elif other.listening and _listens_for(other, socket) and {end.pid for end in other.ends} == {process.pid}:
             queue = _IN_QUEUE(count=other.received) if other.received else None
@@ -118,11 +119,6 @@ def _is_alone(process: Process, loop: Loop, thread: Thread, listener: Resource) 
     others = any(listener.id in other.sockets for other in process.loops if other.id != loop.id)
     endless = thread.wait is not None and thread.wait.endless is True
     return endless and not others and not listener.waiters and process.signal_handlers == ()
-
-
-def _is_peer(one: Resource, other: Resource) -> bool:
-    """Return whether two sockets are the ends of one connection."""
-    return one.remote is not None and (one.local, one.remote) == (other.remote, other.local)
 
 
 def _listens_for(listener: Resource, socket: Resource) -> bool:

@@ -8,7 +8,7 @@ from typing import Iterator, List, NamedTuple, Optional
 from ....evidence import Loop, Process, PythonFrame, Task
 from ....findings import Confidence
 from ....waitgraph import Agent, Edge
-from ...facts.knowledge import RECEIVES_SIGNALS, in_table, own_frame
+from ...facts.knowledge import own_frame, receives_signals
 from ...facts.view import View
 from ...roots.calls import collects, is_inside_call, wants_an_answer
 from ...roots.rest import loop_serves
@@ -37,8 +37,8 @@ def stuck_tasks(view: View, process: Process) -> Iterator[StuckTask]:
         confidence: Confidence = (
             "possible" if unknown_handlers or (stuck == "likely" and _supervised(process)) else stuck
         )
-        receives = any(in_table(frame, RECEIVES_SIGNALS) for frame in task.stack)
-        wanted = _wanted(view, process, agent, edge, confidence) if not receives else None  # the user ends that wait
+        receives = receives_signals(task.stack)  # whoever sends the signal ends that wait
+        wanted = _wanted(view, process, agent, edge, confidence) if not receives else None
         yield StuckTask(agent, edge, own_frame(task.stack), wanted or confidence, wanted is None)
 
 

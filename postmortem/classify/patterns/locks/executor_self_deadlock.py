@@ -18,7 +18,7 @@ a callback. A larger pool only postpones the hang.
 from __future__ import annotations
 
 from functools import partial
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sized, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Sized, Tuple
 
 from ....evidence import Pool, Process, PythonFrame, Thread
 from ....findings import Slot, Template, Text
@@ -136,16 +136,18 @@ _OTHERS = Template("{count:n other worker} {count:v wait} in the same way")
 
 
 class _Told(NamedTuple):
-    """What to say of a full pool.
+    """What to say of workers that are all in use.
 
     - ``summary``: (number of workers, place) → the summary
     - ``fact``: (worker, its line) → the text on that one
     - ``basis``: what was, or was not, read
+    - ``queue``: what was read of the pool's queue; None for threads of no known pool
     """
 
     summary: Callable[[Text, Slot], Text]
     fact: Callable[[Agent, Optional[PythonFrame]], Text]
     basis: Text
+    queue: Optional[Text] = None
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -167,15 +169,15 @@ def match(view: View) -> Iterator[Answer]:
                 continue
             library, asking = asks_itself(view, process, pool)
             if asking:
-                yield _full(view, process, pool, asking, _asks(pool, library))
+                yield _full(view, process, asking, _asks(pool, library))
                 continue
             requests = asks_own_server(view, process, pool)
             if requests:
-                yield _full(view, process, pool, requests, _asks_own(pool))
+                yield _full(view, process, requests, _asks_own(pool))
                 continue
             wants = want_results(view, process, pool)
             if wants:
-                yield _full(view, process, pool, [worker for worker, _edge in wants], _wants(pool, wants))
+                yield _full(view, process, [worker for worker, _edge in wants], _wants(pool, wants))
                 continue
             free = next((agent for agent in workers(process, pool) if not view.graph.stuck(agent)), None)
             if free is not None:
@@ -183,33 +185,11 @@ def match(view: View) -> Iterator[Answer]:
             else:
                 yield No(_WAITS_ELSEWHERE(pool=pool.description, pid=process.pid))
 
-        yield from (_of_server(view, process, threads) for threads in servers_that_ask_themselves(view, process))
+        for threads in servers_that_ask_themselves(view, process):
+            agents = [Agent(process.pid, thread.tid) for thread in threads]
+            yield _full(view, process, agents, _asks_server(threads))
         yield from (_of_library(view, process, found) for found in native_pools(view, process))
     yield from map(partial(_of_tasks, view), task_workers(view))
-
-
-def _of_server(view: View, process: Process, threads: List[Thread]) -> Match:
-    """Return the match of a server's threads that all wait for answers of that server."""
-    places = [(thread, own_frame(thread.python)) for thread in threads]
-    first = {frame: thread for thread, frame in reversed(places) if frame is not None}
-    begun = next(frame for frame in reversed(threads[0].python) if not is_stdlib(frame))
-    module = "/".join(begun.file.split("/")[-2:])
-    return Match(
-        confidence="likely",
-        summary=_SERVER(count=len(threads), module=module, at=clauses.at(next(iter(first), None))),
-        evidence=(
-            *(_ASKING_OWN(thread=clauses.named(thread), at=clauses.at(frame)) for thread, frame in places[:_SHOWN]),
-            *((_OTHERS(count=len(places) - _SHOWN),) if len(places) > _SHOWN else ()),
-            _NOBODY_SERVES(),
-        ),
-        culprits=tuple(view.culprit(process, frame, thread) for frame, thread in first.items()),
-        victims=tuple(
-            view.victim_of(a)
-            for a in view.graph.behind(frozenset(Agent(process.pid, t.tid) for t in threads))
-            if a.tid is not None
-        ),
-        pid=process.pid,
-    )
 
 
 def _of_library(view: View, process: Process, found: NativePool) -> Match:
@@ -265,7 +245,7 @@ def _task(job: Job, frame: Optional[PythonFrame], library: str) -> Text:
 
 def _behind(view: View, process: Process, pool: Pool, links: List[Tuple[Agent, Edge, Agent]]) -> Match:
     """Return the match of a pool whose workers wait for agents that wait for a job of the same pool."""
-    facts: List[Said] = [_FULL(pool=pool.description, count=pool.queued or 0)]
+    facts: List[Said] = [_queued(pool)]
     places: List[Tuple[Agent, PythonFrame]] = []
     for worker, edge, agent in links[:_SHOWN]:
         frames = [(one, own_frame(view.graph.places.stack(one))) for one in (worker, agent)]
@@ -289,8 +269,8 @@ def _behind(view: View, process: Process, pool: Pool, links: List[Tuple[Agent, E
     )
 
 
-def _full(view: View, process: Process, pool: Pool, agents: List[Agent], told: _Told) -> Match:
-    """Return the match of a full pool of whose workers it was not read for which queued job each waits."""
+def _full(view: View, process: Process, agents: List[Agent], told: _Told) -> Match:
+    """Return the match of workers that are all in use, of which it was not read for which job each waits."""
     places = [(agent, own_frame(view.graph.places.stack(agent))) for agent in agents]
     facts: List[Said] = [told.fact(agent, frame) for agent, frame in places[:_SHOWN]]
     if len(places) > _SHOWN:
@@ -302,7 +282,7 @@ def _full(view: View, process: Process, pool: Pool, agents: List[Agent], told: _
     return Match(
         confidence="likely",
         summary=told.summary(_number(agents), clauses.at(next(iter(first), None))),
-        evidence=(_FULL(pool=pool.description, count=pool.queued or 0), *facts, told.basis),
+        evidence=(*((told.queue,) if told.queue is not None else ()), *facts, told.basis),
         culprits=tuple(view.culprit_of(agent, frame) for frame, agent in first.items()),
         victims=tuple(view.victim_of(a) for a in view.graph.behind(frozenset(agents)) if a.tid is not None),
         pid=process.pid,
@@ -316,6 +296,7 @@ def _wants(pool: Pool, wants: List[Tuple[Agent, Edge]]) -> _Told:
         lambda number, at: _RESULTS(number=number, pool=pool.description, at=at, count=pool.queued or 0),
         lambda agent, frame: _WORKER_WAITS(worker=agent, at=clauses.at(frame), what=edges[agent].what),
         _ORIGIN(),
+        _queued(pool),
     )
 
 
@@ -325,6 +306,7 @@ def _asks(pool: Pool, library: str) -> _Told:
         lambda number, at: _ASK(number=number, pool=pool.description, at=at, library=library),
         lambda agent, frame: _ASKING(thread=agent, at=clauses.at(frame), library=library),
         _ALONE(),
+        _queued(pool),
     )
 
 
@@ -334,7 +316,24 @@ def _asks_own(pool: Pool) -> _Told:
         lambda number, at: _ASK_OWN(number=number, pool=pool.description, at=at, count=pool.queued or 0),
         lambda agent, frame: _ASKING_OWN(thread=agent, at=clauses.at(frame)),
         _UNSERVED(),
+        _queued(pool),
     )
+
+
+def _asks_server(threads: Sequence[Thread]) -> _Told:
+    """Return what to say of a server's threads, of no known pool, that all wait for answers of that server."""
+    begun = next(frame for frame in reversed(threads[0].python) if not is_stdlib(frame))
+    module = "/".join(begun.file.split("/")[-2:])
+    return _Told(
+        lambda _number, at: _SERVER(count=len(threads), module=module, at=at),
+        lambda agent, frame: _ASKING_OWN(thread=agent, at=clauses.at(frame)),
+        _NOBODY_SERVES(),
+    )
+
+
+def _queued(pool: Pool) -> Text:
+    """Return how many jobs are queued in a pool."""
+    return _FULL(pool=pool.description, count=pool.queued or 0)
 
 
 def _number(several: Sized) -> Text:
@@ -358,7 +357,7 @@ def _collects(view: View, process: Process, pool: Pool, manager: Agent, edge: Ed
 def _match(view: View, process: Process, pools: List[Pool], links: List[Link]) -> Match:
     """Return the match of one group of pools."""
     agents = [agent for pool in pools for agent in workers(process, pool)]
-    facts: List[Said] = [_FULL(pool=pool.description, count=pool.queued or 0) for pool in pools]
+    facts: List[Said] = [_queued(pool) for pool in pools]
     for link in links[:_SHOWN]:
         facts += _facts(view, link)
     if len(links) > _SHOWN:

@@ -8,6 +8,7 @@ from .... import sourcepaths
 from ....evidence import Pool, Process, PythonFrame, Resource, Thread
 from ....waitgraph import Agent, Edge
 from ...facts import knowledge
+from ...facts.peers import is_with_itself
 from ...facts.view import WORKS_WAKES, View
 from ...roots.rest import in_request
 from ...roots.walk import follow, telling
@@ -86,7 +87,7 @@ def _handlers(view: View, process: Process, edge: Optional[Edge]) -> List[Agent]
     resource = view.graph.places.resource(process.pid, edge.resource) if edge is not None else None
     if resource is None or resource.kind != "socket" or not process.listening:
         return []
-    alone = {end.pid for end in resource.ends} == {process.pid} and len(resource.ends) > 1
+    alone = is_with_itself(process, resource)
     return [Agent(process.pid, task=task.id) for task in process.tasks if task.state == "pending"] if alone else []
 
 
@@ -139,8 +140,7 @@ def asks_own_server(view: View, process: Process, pool: Pool) -> List[Agent]:
     resources = {resource.id: resource for resource in process.resources if resource.kind == "socket"}
     asked = [resources.get(thread.wait.resource or "") if thread.wait is not None else None for thread in threads]
     ends = [end for one in asked if one is not None for end in one.ends]
-    own = all(one is not None and not one.accepted and len(one.ends) > 1 for one in asked)
-    if not own or any(end.pid != process.pid for end in ends):
+    if not all(one is not None and not one.accepted and is_with_itself(process, one) for one in asked):
         return []
     others = [thread for thread in process.threads if thread.tid not in pool.threads]
     served = {end for one in resources.values() if one.accepted for end in one.ends}
@@ -187,7 +187,7 @@ def _asks_here(view: View, process: Process, thread: Thread, served: Set[Optiona
     socket = view.graph.places.resource(process.pid, wanted)
     if socket is None or socket.remote not in served or _is_served(socket) or view.moves(thread):
         return False
-    return len(socket.ends) > 1 and all(end.pid == process.pid for end in socket.ends)
+    return is_with_itself(process, socket)
 
 
 def _serves_and_asks(thread: Thread) -> Optional[str]:

@@ -209,12 +209,8 @@ def _helper(view: View, process: Process, parent: Optional[Process], thread: Thr
     others = (f for t in process.threads if t is not thread for f in t.python)
     if any(package(frame.file) == library for frame in others):
         return None
-    for lost in process.left_behind:
-        helper = view.thread(parent, lost.tid)
-        own = [f for f in helper.python if not is_stdlib(f)] if helper is not None else []
-        if own and all(package(frame.file) == library for frame in own):
-            return _Served(lost, False, own[0].file)
-    return None
+    several = _helpers(view, process, parent)
+    return next((_Served(lost, False, frame.file) for lost, _t, frame in several if package(frame.file) == library), None)
 
 
 def _any_helper(view: View, process: Process, parent: Optional[Process], edge: Edge) -> Optional[_Served]:
@@ -225,12 +221,18 @@ def _any_helper(view: View, process: Process, parent: Optional[Process], edge: E
     others = [thread for thread in process.threads if thread.python and Agent(process.pid, thread.tid) != edge.waiter]
     if parent is None or others or not edge.signals:
         return None
+    several = _helpers(view, process, parent)
+    return next((_Served(lost, False, frame.file) for lost, helper, frame in several if not view.idle(helper)), None)
+
+
+def _helpers(view: View, process: Process, parent: Process) -> Iterator[Tuple[LeftBehind, Thread, PythonFrame]]:
+    """Yield the parent's threads that run code of one installed package alone, each with its innermost frame there."""
     for lost in process.left_behind:
         helper = view.thread(parent, lost.tid)
-        own = [f for f in helper.python if not is_stdlib(f)] if helper is not None and not view.idle(helper) else []
-        if own and len({package(frame.file) for frame in own}) == 1 and package(own[0].file) is not None:
-            return _Served(lost, False, own[0].file)
-    return None
+        own = [frame for frame in helper.python if not is_stdlib(frame)] if helper is not None else []
+        packages = {package(frame.file) for frame in own}
+        if helper is not None and len(packages) == 1 and None not in packages:
+            yield lost, helper, own[0]
 
 
 def _is_held(resource: Resource, thread: Thread) -> bool:
