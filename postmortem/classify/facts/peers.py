@@ -33,9 +33,9 @@ def is_with_itself(process: Process, socket: Resource) -> bool:
     return len(socket.ends) > 1 and {end.pid for end in socket.ends} == {process.pid}
 
 
-def has_server(view: View, process: Process) -> bool:
-    """Return whether a process is connected with a captured one that is no Python program."""
-    return any(one.python is None and process.pid in clients_of(one) for one in view.processes)
+def server_of(view: View, process: Process) -> Optional[Process]:
+    """Return a captured process that is no Python program, and that a process is connected with; None if there is none."""
+    return next((one for one in view.processes if one.python is None and process.pid in clients_of(one)), None)
 
 
 def answers_later(view: View, process: Process, resource: Optional[Resource]) -> bool:

@@ -13,6 +13,7 @@ from .functions import Functions
 from .instructions import Instructions
 from .values import Heap
 
+#: Calls inside calls, code objects and instructions that one evaluation follows; its time limit most often ends it first.
 MAX_DEPTH, MAX_CODES, MAX_STEPS = 40, 1000, 200_000
 #: Parts of the standard library that work on the data handed to them and end nobody's wait; callables among that data are
 #: followed all the same. Without the folders of the library, up to its lib/python3.X.

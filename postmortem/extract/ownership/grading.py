@@ -36,6 +36,7 @@ from ...timelimits import TimeLimit
 from ..process.context import PythonContext
 from .endcalls import EndCalls
 
+#: Seconds: for all agents of a process; what is not reached then stays "refers".
 SECONDS = 3.0
 #: Share of the time that one agent may take.
 _SHARE = 0.5

@@ -19,17 +19,19 @@ the middle of a transaction, and set lock_timeout, statement_timeout and idle_in
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import PurePath
-from typing import Callable, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Callable, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
 
 from ....evidence import NativeFrame, Process, PythonFrame, Resource, Task, Thread
 from ....evidence.stacks import is_sqlite
+from ....evidence.vocabulary import WaitKind
 from ....findings import Template
 from ....findings.found import Said
 from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.knowledge import is_library, is_stdlib, own_frame
-from ...facts.peers import clients_of
+from ...facts.peers import clients_of, server_of
 from ...facts.sessions import Session, session_of, sessions
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -56,7 +58,9 @@ PATTERN = Pattern(
 
 _SHOWN = 6
 #: Waits for other code of the same process, during which a thread does no work of its own.
-_SIGNALLED = frozenset(("condition", "event", "queue", "future", "semaphore", "lock", "rlock", "thread", "signal"))
+#: Waits of a thread in which it does not work with a lock that a server keeps, until code of the same process or a signal ends
+#: them.
+_SIGNALLED: FrozenSet[WaitKind] = frozenset(("condition", "event", "semaphore", "lock", "rlock", "thread", "signal"))
 #: Functions of embedded databases that wait for the lock of writers (LMDB 0.9's mdb.c).
 _WRITERS = re.compile(r"mdb_txn_(begin|renew0?)$")
 #: How the names of files begin that are the table of locks of a database: all its connections map it, and wait there for
@@ -142,22 +146,27 @@ def match(view: View) -> Iterator[Answer]:
 
 def _served(view: View, process: Process, known: Dict[int, Session]) -> Iterator[Match]:
     """Yield a match for each waiting line of a process whose session waits for a lock."""
-
-    def sessions_of(resource: Resource) -> Set[int]:
-        session = session_of(view, resource)
-        return {session.pid} if session is not None and session.waits else set()
-
-    found = _by_place(view, process, sessions_of)
+    found = _by_place(view, process, partial(_waiting_sessions, view))
     for (frame, pid), agents in found.items():
         yield _match(view, process, known[pid], known, frame, agents)
-    told = {pid for _frame, pid in found}
+    yield from _served_on_loops(view, process, known, {pid for _frame, pid in found})
+
+
+def _served_on_loops(view: View, process: Process, known: Dict[int, Session], told: Set[int]) -> Iterator[Match]:
+    """Yield a match for each loop with one such session, none of ``told``, and one task that may wait for its answer."""
     for loop in process.loops:
         sockets = [resource for resource in process.resources if resource.id in {*loop.sockets, *loop.descriptors}]
-        waiting = sorted({pid for socket in sockets for pid in sessions_of(socket)} - told)
+        waiting = sorted({pid for socket in sockets for pid in _waiting_sessions(view, socket)} - told)
         tasks = [task for task in process.tasks if task.loop == loop.id and _asks_a_peer(task)]
         if waiting and len(tasks) == len(waiting) == 1:
             agent = Agent(process.pid, task=tasks[0].id)
             yield _match(view, process, known[waiting[0]], known, own_frame(tasks[0].stack), [agent])
+
+
+def _waiting_sessions(view: View, resource: Resource) -> Set[int]:
+    """Return the PIDs of the sessions at the other end of a connection that wait for a lock: one or none."""
+    session = session_of(view, resource)
+    return {session.pid} if session is not None and session.waits else set()
 
 
 def _asks_a_peer(task: Task) -> bool:
@@ -174,12 +183,12 @@ def _kept(view: View, process: Process) -> Iterator[Match]:
     """
     for thread in process.threads:
         frame, count = own_frame(thread.python), _asked(view, thread)
-        server = next((p for p in view.processes if p.python is None and process.pid in clients_of(p)), None)
+        server = server_of(view, process)
         asking = asks_for_lock(thread.python, is_asleep(thread))
         if server is None or asking is None or frame is None or not count:
             continue
-        clients = [view.by_pid[pid] for pid in clients_of(server) if pid in view.by_pid]
-        if len(clients) == len(clients_of(server)) and all(_only_asks(view, client) for client in clients):
+        clients = [view.by_pid.get(pid) for pid in clients_of(server)]
+        if all(client is not None and _only_asks(view, client) for client in clients):
             named = clauses.process(server)
             said = {"function": asking.function, "file": "/".join(PurePath(asking.file).parts[-2:])}
             yield Match(
@@ -206,9 +215,11 @@ def _asked(view: View, thread: Thread) -> int:
     asking, frame = asks_for_lock(thread.python, is_asleep(thread)), own_frame(thread.python)
     if asking is None or frame is None:
         return 0
-    called, samples = {(frame.file, frame.line), (asking.file, asking.function)}, list(view.samples(thread))
+    samples = list(view.samples(thread))
     inside = (
-        called <= {at for f in frames for at in ((f.file, f.line), (f.file, f.function))} for _n, frames in samples
+        any((f.file, f.line) == (frame.file, frame.line) for f in frames)
+        and any((f.file, f.function) == (asking.file, asking.function) for f in frames)
+        for _count, frames in samples
     )
     return sum(count for count, _frames in samples) if all(inside) else 0
 

@@ -18,7 +18,7 @@ from ....evidence import Process, Task, Thread
 from ....findings import Template, Text
 from ...facts import clauses
 from ...facts.knowledge import own_frame
-from ...facts.peers import has_server
+from ...facts.peers import server_of
 from ...facts.view import View, is_python
 from ...pattern import Answer, Match, No, Pattern
 from ...roots.calls import calls_for_a_result
@@ -72,7 +72,7 @@ def match(view: View) -> Iterator[Answer]:
         if sleeper is None:
             yield from _sleeping_tasks(view, process, main)
             continue
-        if asks_for_lock(sleeper.python, asleep=True) is not None and has_server(view, process):
+        if asks_for_lock(sleeper.python, asleep=True) is not None and server_of(view, process) is not None:
             yield No(_WANTS_LOCK(sleeper=clauses.named(sleeper)))
             continue
         other = next((t for t in process.threads if _has_work(view, t, sleeper)), None)

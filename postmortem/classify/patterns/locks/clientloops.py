@@ -6,9 +6,10 @@ waits until the peer has confirmed something, nothing reads the confirmation.
 
 from __future__ import annotations
 
-from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ....evidence import Process, PythonFrame, Thread
+from ....evidence.vocabulary import WaitKind
 from ....findings import Confidence, Template
 from ....waitgraph import Agent
 from ...facts import clauses
@@ -17,7 +18,8 @@ from ...facts.view import View
 from ...pattern import Match
 from ...roots.rest import DISPATCHES
 
-_SIGNALLED = frozenset(("condition", "event", "queue", "future", "semaphore", "futex"))
+#: Waits of a thread that code of the same process ends.
+_SIGNALLED: FrozenSet[WaitKind] = frozenset(("condition", "event", "semaphore", "futex"))
 
 _SUMMARY = Template(
     "{thread}, on which {module} calls the program back, waits{at} in {inside} of the same module: for what that thread would "

@@ -72,15 +72,17 @@ _NO_CLIENT_HOLDS = Template(
     "with it has the lock: who had it has ended, or given up its connection"
 )
 _NO_CLIENT_KNOWN = Template(
-    "{count:n process|processes} {count:v wait}{at} for a lock that {manager} keeps for all of them, and none of them is known to "
-    "have it"
+    "{count:n process|processes} {count:v wait}{at} for a lock that {manager} keeps for all of them, and none of them is known "
+    "to have it"
 )
 _ASKS = Template("{client} of process {pid} asks the manager for it{at}")
 _EACH_WAITS = Template(
     "in {manager} {count:v the only thread that serves a client waits|all @ threads that serve clients wait} for {lock}; that of "
     "a client which had it would wait for the next request"
 )
-_NONE_ENDED = Template("no process is known to have ended: perhaps one of them already has it, and asks for it once more")
+_NONE_ENDED = Template(
+    "no process is known to have ended: perhaps one of them already has it, and asks for it once more"
+)
 _MANAGERS_REMEDY = Template(
     "A manager does not release what a client held that was killed. Let clients that may be killed hold no lock of a manager, "
     "acquire it with a time limit, or use a lock that ends with its holder (fcntl.flock), and start the job anew when one dies."
@@ -128,7 +130,9 @@ def _of_manager(view: View, manager: Process) -> Iterator[Match]:
     gone = bool(ended) or any(parent is not None and lost_count(view, parent) > 0 for parent in parents.values())
     yield Match(
         confidence="likely" if gone else "possible",
-        summary=(_NO_CLIENT_HOLDS if gone else _NO_CLIENT_KNOWN)(count=len(clients), at=clauses.at(clients[0][2]), manager=clauses.process(manager)),
+        summary=(_NO_CLIENT_HOLDS if gone else _NO_CLIENT_KNOWN)(
+            count=len(clients), at=clauses.at(clients[0][2]), manager=clauses.process(manager)
+        ),
         evidence=(
             *(_ASKS(client=clauses.named(t), pid=p.pid, at=clauses.at(frame)) for p, t, frame in clients[:4]),
             _EACH_WAITS(count=len(serving), manager=clauses.process(manager), lock=lock.description),

@@ -210,7 +210,9 @@ def _helper(view: View, process: Process, parent: Optional[Process], thread: Thr
     if any(package(frame.file) == library for frame in others):
         return None
     several = _helpers(view, process, parent)
-    return next((_Served(lost, False, frame.file) for lost, _t, frame in several if package(frame.file) == library), None)
+    return next(
+        (_Served(lost, False, frame.file) for lost, _t, frame in several if package(frame.file) == library), None
+    )
 
 
 def _any_helper(view: View, process: Process, parent: Optional[Process], edge: Edge) -> Optional[_Served]:
