@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import shutil
@@ -10,7 +11,8 @@ import sys
 import sysconfig
 import tempfile
 from pathlib import Path
-from typing import Dict, Generator, List, Optional, Tuple
+from types import FrameType
+from typing import Dict, Generator, Iterator, List, Optional, Tuple
 
 import pluggy
 import pytest
@@ -23,6 +25,7 @@ _HERE = Path(__file__).resolve().parent
 _PACKAGE = _HERE.parent / "postmortem"
 _NAME = "_opening_hook"
 _MOST_REPORTS, _MOST_LINES = 2, 80  # of a failed test
+_LIMIT_S = 300.0  # for each of a test's setup, call and teardown; the longest takes about a minute
 _OWNER = pytest.StashKey[Path]()
 _ENVIRONMENT = pytest.StashKey[Dict[str, str]]()
 
@@ -69,6 +72,29 @@ def pytest_configure(config: pytest.Config) -> None:
     opening_hook.install(str(notes), str(_PACKAGE), str(_HERE))
 
 
+@contextlib.contextmanager
+def _limited() -> Iterator[None]:
+    """Fail a test that hangs, so that the others run; one that hangs in native code ends its worker (faulthandler_timeout)."""
+
+    def give_up(number: int, frame: Optional[FrameType]) -> None:
+        pytest.fail(f"hangs: not at its end after {_LIMIT_S:g} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, _LIMIT_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call() -> Generator[None, pluggy.Result[None], None]:
+    """Limit the time of the test itself."""
+    with _limited():
+        yield
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     """Leave what collecting has made out of every later garbage collection: a full one took a second and a half, and tests that
@@ -77,10 +103,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test, or in CI fail it, for which something is missing."""
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, pluggy.Result[None], None]:
+    """Skip a test, or in CI fail it, for which something is missing; limit the time of its fixtures."""
     for marker in item.iter_markers("needs"):
         required.check(marker)
+    with _limited():
+        yield
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -88,7 +117,8 @@ def pytest_runtest_teardown(
     item: pytest.Item, nextitem: Optional[pytest.Item]
 ) -> Generator[None, pluggy.Result[None], None]:
     """Fail the test that leaves the environment other than it was: those after it would fail in its stead."""
-    outcome = yield
+    with _limited():
+        outcome = yield
     outcome.get_result()
     before, after = item.config.stash[_ENVIRONMENT], environment()
     changed = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
