@@ -19,6 +19,7 @@ from ...native import Unwinding, may_share
 from ..cross_process.ended import with_ended
 from ..cross_process.forks import Trace, with_kinship
 from ..cross_process.sharing import with_shared_owners, with_sharers
+from ..cross_process.shells import with_child_waits
 from ..cross_process.workers import with_workers
 from ..process.coreless import read_without_core
 from ..recorded import documents
@@ -87,7 +88,7 @@ def read_processes(
     processes = with_sharers(
         processes, readings.traces, maps, documents.read(cores.folder, _SHARERS, documents.SHARERS)
     )
-    processes = with_ended(with_workers(processes), readings.traces)
+    processes = with_child_waits(with_ended(with_workers(processes), readings.traces))
     return processes, [*(gap for pid in raws for gap in readings.gaps.get(pid, ())), *readings.left_out()]
 
 

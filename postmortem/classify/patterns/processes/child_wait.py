@@ -13,7 +13,7 @@ which has ended, and only joins its workers any more, does nothing wrong: nobody
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional
+from typing import FrozenSet, Iterator, List, Optional
 
 from ....evidence import Process, PythonFrame, Thread
 from ....findings import Template, Text
@@ -181,8 +181,11 @@ def _leads_into(view: View, agent: Agent, child: Process) -> bool:
 YOUNG_S, SHORT_S = 0.5, 10.0
 
 
-def _at_work(view: View, child: Process) -> bool:
-    """Return whether a child has only just begun, makes progress, or waits as servers do."""
+def _at_work(view: View, child: Process, seen: FrozenSet[int] = frozenset()) -> bool:
+    """Return whether a child has only just begun, makes progress, waits as servers do, or waits for a child that does so.
+
+    ``seen``: PIDs of its ancestors that were looked at.
+    """
     if child.age_s is not None and child.age_s < YOUNG_S:
         return True
     if any(view.moves(t) or not view.rests(t) for t in child.threads):
@@ -190,6 +193,10 @@ def _at_work(view: View, child: Process) -> bool:
     main = view.main(child)
     if main is None or main.wait is None:
         return False
+    if main.wait.kind == "process":
+        seen |= {child.pid}
+        awaited = [one for one in view.children(child) if main.wait.pid in (None, one.pid) and one.pid not in seen]
+        return any(_at_work(view, one, seen) for one in awaited)
     rests = main.wait.kind == "event-loop" or main.wait.endless is False
     paces = bool(main.python) and main.wait.endless is False and 0 < (main.wait.timeout_s or 0.0) < SHORT_S
     return paces or main.wait.syscall in ("accept", "accept4") or (bool(child.listening) and rests)

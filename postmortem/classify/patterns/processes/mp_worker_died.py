@@ -366,12 +366,14 @@ def _breaking(view: View, process: Process, pool: Pool) -> Iterator[Match]:
     agent = Agent(process.pid, manager.tid)
     waiting = [t for t in view.waits_on(process, manager.tid) if own_frame(t.python) is not None]
     feeder = view.thread(process, manager.joins)
-    writes = feeder is not None and any(in_table(f, FEEDS) for f in feeder.python)
+    writes = feeder is not None and _writes(feeder)
+    circle = feeder is not None and any(agent in edge.wakers for edge in view.edges(process, feeder))
     edge = next(iter(view.edges(process, manager)), None)
     shown = waiting[0] if waiting else manager
     frame = own_frame(shown.python)
+    certain: Confidence = "proven" if view.graph.stuck(agent) == "proven" else "likely" if waiting else "possible"
     yield Match(
-        confidence="proven" if view.graph.stuck(agent) == "proven" else "likely" if waiting else "possible",
+        confidence="possible" if circle else certain,  # the circle is the cause; that a worker ended only led there
         summary=_BREAKS(
             pool=pool.description,
             manager=clauses.named(manager),
@@ -389,6 +391,13 @@ def _breaking(view: View, process: Process, pool: Pool) -> Iterator[Match]:
         remedy=_UPGRADE() if writes else None,
         pid=process.pid,
     )
+
+
+def _writes(feeder: Thread) -> bool:
+    """Return whether a queue's feeder thread waits to write to its pipe."""
+    wait = feeder.wait
+    feeds = any(in_table(f, FEEDS) for f in feeder.python)
+    return feeds and wait is not None and wait.kind in ("pipe", "socket") and wait.syscall in ("write", "writev")
 
 
 def _awaits(process: Process, pool: Pool, thread: Thread) -> Optional[Resource]:

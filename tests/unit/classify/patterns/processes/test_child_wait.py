@@ -115,3 +115,20 @@ def test_a_child_that_waits_for_what_a_third_process_has_is_no_cause() -> None:
     naps = thread(3, [frame("index", 32)], wait=Wait("sleep", "clock_nanosleep", timeout_s=0.5), is_main=True)
     leading = found(evidence(parent, child, process([naps], pid=3, ppid=2)))
     assert next(iter(leading)) == "file-lock-wait" and leading.get("child-wait") != "likely"
+
+
+def test_a_shell_between_them_whose_child_works() -> None:
+    """The parent waits for a shell, and the shell for a program that is at work."""
+    parent = process(
+        [thread(1, stack("subprocess._wait", "build", "main"), wait=Wait("process", "wait4", pid=2, endless=True))]
+    )
+    shell = process(
+        [thread(2, wait=Wait("process", "wait4", endless=True), is_main=True)],
+        python=None, pid=2, ppid=1, argv=("sh", "-c", "compile"),
+    )  # fmt: skip
+    compiler = process([thread(3, is_main=True)], python=None, pid=3, ppid=2, argv=("compile",))
+    assert found(evidence(parent, shell, compiler)).get("child-wait") != "likely"
+    sleeps = changed(
+        compiler, threads=(thread(3, wait=Wait("sleep", "clock_nanosleep", timeout_s=900.0), is_main=True),)
+    )
+    assert found(evidence(parent, shell, sleeps))["child-wait"] == "possible"

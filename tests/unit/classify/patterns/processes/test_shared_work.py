@@ -343,6 +343,17 @@ def test_an_executor_that_gives_up_and_waits_for_its_feeder() -> None:
     assert "mp-worker-died" not in found(breaking(Wait("pipe", "write", "p-1", endless=True), broken=None))
 
 
+def test_an_executor_that_gives_up_in_a_circle_with_its_feeder() -> None:
+    """The feeder's error handler wants the lock under which the manager joins it: the circle is the cause, and nothing is written."""
+    known = breaking(Wait("lock", "futex", "l-1", endless=True))
+    parent = known.processes[0]
+    guard = Resource("l-1", "lock", "Lock", owner_tid=3, waiters=(4,))
+    known = changed(known, processes=(changed(parent, resources=(guard,)),))
+    assert leading(known).pattern == "lock-order-deadlock"
+    assert found(known)["mp-worker-died"] == "possible"
+    assert not any("writes" in line for one in classify(known).findings for line in one.evidence)
+
+
 def idle_executor(processes: Tuple[int, ...] = (), pending: int = 30) -> Evidence:
     """The main thread waits for results of an executor whose manager waits for its workers."""
     result = Resource(
