@@ -7,6 +7,7 @@ from typing import FrozenSet, Iterable
 from ...evidence import Loop, Process, Task, Thread
 from ...evidence.vocabulary import WaitKind
 from ...waitgraph import GOES_ON, Agent, Edge
+from ..facts import native
 from ..facts.view import WORKS_SHARE, View
 from .rest import is_native, serves
 
@@ -55,7 +56,9 @@ def _may_act(view: View, process: Process, thread: Thread, edge: Edge) -> bool:
     """Return whether a thread works, may be woken from outside, or goes on by itself to code that may end the wait."""
     if works(view, thread):
         return True
-    if is_native(thread) or view.idle(thread):
+    if is_native(thread):
+        return _may_signal(view, thread, edge)
+    if view.idle(thread):
         return False
     if serves(view, process, thread):
         return True
@@ -69,6 +72,17 @@ def _may_act(view: View, process: Process, thread: Thread, edge: Edge) -> bool:
     edges = view.graph.edges.get(agent, ())
     own = all(waker.pid == process.pid for edge in edges for waker in edge.wakers)
     return not edges or not own or any(edge.outside or not edge.wakers for edge in edges)
+
+
+def _may_signal(view: View, thread: Thread, edge: Edge) -> bool:
+    """Return whether a native thread goes on by itself, in the library whose native object is waited for."""
+    resource = view.graph.places.resource(edge.waiter.pid, edge.resource)
+    waiter = view.graph.places.thread(edge.waiter)
+    if resource is None or resource.native is not True or waiter is None:
+        return False
+    goes_on = thread.wait is None or thread.wait.kind == "sleep" or thread.wait.endless is False
+    inside = native.called(waiter)[:1]
+    return goes_on and any(native.frames_of(thread, frame.module) for frame in inside)
 
 
 def has_timers(process: Process, loop: Loop) -> bool:

@@ -128,6 +128,10 @@ _NATIVE_WAITS = Template("{worker}, a thread of that library, is in a job that w
 _NONE_IS_FREE = Template(
     "{count:n thread} of the library {count:v has|have} the same outermost function, and none is in its own loop"
 )
+_SOME_ARE_FREE = Template(
+    "{count:n thread} with the same outermost function {count:v waits|wait} for jobs: if {count:v it is|they are} of the same "
+    "pool, what is waited for is no job of it"
+)
 _NATIVE_REMEDY = Template(
     "Give the library's pool more threads (pyarrow.set_io_thread_count, or its environment variable), do not start work of the "
     "pool from work that runs in it, and upgrade the library: such nested waits are defects of its own."
@@ -197,12 +201,12 @@ def _of_library(view: View, process: Process, found: NativePool) -> Match:
     frame, caller = own_frame(found.caller.python), clauses.named(found.caller)
     where = native.located(found.where)
     return Match(
-        confidence="likely",
+        confidence="possible" if found.idle else "likely",  # the free ones may be of the same pool
         summary=_NATIVE_POOL(caller=caller, at=clauses.at(frame), where=where, count=len(found.workers)),
         evidence=(
             _CALLER_WAITS(caller=caller, at=clauses.at(frame), where=where),
             *(_NATIVE_WAITS(worker=clauses.named(worker), where=where) for worker in found.workers[:_SHOWN]),
-            _NONE_IS_FREE(count=len(found.workers)),
+            _SOME_ARE_FREE(count=found.idle) if found.idle else _NONE_IS_FREE(count=len(found.workers)),
         ),
         culprits=(view.culprit(process, frame, found.caller),) if frame is not None else (),
         victims=(view.victim(process, found.caller),),

@@ -18,12 +18,13 @@ class NativePool(NamedTuple):
     caller: Thread
     workers: Tuple[Thread, ...]
     where: NativeFrame
+    idle: int = 0  # workers that run the same code and wait for jobs: of another pool, or of this one
 
 
 def native_pools(view: View, process: Process) -> Iterator[NativePool]:
-    """Yield the native pools without a free worker, where each waits for a result in the function in which a caller waits.
+    """Yield the native pools whose workers in jobs all wait for a result, in the function in which a caller waits.
 
-    Workers are native threads whose outermost functions are the same. A free one waits in another function: its own loop.
+    Workers are native threads whose outermost functions are the same. A free one waits in that function itself.
     """
     helpers = [(thread, frames) for thread in process.threads for frames in [_helpers(thread)] if frames]
     told = set()
@@ -35,10 +36,12 @@ def native_pools(view: View, process: Process) -> Iterator[NativePool]:
         in_jobs = [frames for _thread, frames in helpers if _place(frames[0]) == where and len(frames) > 2]
         loops = {_place(frames[-1]) for frames in in_jobs}
         workers = [(thread, frames) for thread, frames in helpers if _place(frames[-1]) in loops]
-        stuck = all(_place(frames[0]) == where and _sleeps(view, thread) for thread, frames in workers)
-        if workers and stuck and where not in told:
+        idle = [thread for thread, frames in workers if _place(frames[0]) in loops and _sleeps(view, thread)]
+        busy = [(thread, frames) for thread, frames in workers if thread not in idle]
+        stuck = all(_place(frames[0]) == where and _sleeps(view, thread) for thread, frames in busy)
+        if busy and stuck and where not in told:
             told.add(where)
-            yield NativePool(caller, tuple(thread for thread, _frames in workers), inside[0])
+            yield NativePool(caller, tuple(thread for thread, _frames in busy), inside[0], len(idle))
 
 
 def _place(frame: NativeFrame) -> Tuple[object, object]:

@@ -17,6 +17,7 @@ from postmortem.evidence import (
     Crash,
     Evidence,
     Loop,
+    NativeFrame,
     Process,
     Resource,
     SignalHandler,
@@ -411,3 +412,20 @@ def test_verdicts_are_typed() -> None:
     (one,) = floor(View(evidence(main_waits("lock", "lock"))))
     assert isinstance(one, Verdict)
     assert (one.pattern, one.match.pid, one.root.rank) == ("orphaned-lock", 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("module", "wait", "expected"),
+    [
+        ("/opt/libline.so", Wait("sleep", "clock_nanosleep", timeout_s=11.0, endless=False), "possible"),
+        ("/opt/libother.so", Wait("sleep", "clock_nanosleep", timeout_s=11.0, endless=False), "likely"),
+        ("/opt/libline.so", Wait("condition", "futex", endless=True), "likely"),
+    ],
+)
+def test_a_native_condition_and_the_threads_of_its_library(module: str, wait: Wait, expected: str) -> None:
+    """One that sleeps goes on by itself and may signal it; one of another library, or one that waits itself, does not."""
+    inside = (NativeFrame("line_wait", "/opt/libline.so", 0x10), frame("work", 7))
+    main = thread(1, inside, wait=Wait("condition", "futex", "c", endless=True))
+    cooled = Resource("c", "condition", "condition variable `cooled` of libline.so", waiters=(1,), native=True)
+    helper = thread(2, (NativeFrame("heat", module, 0x10),), wait=wait, name=None)
+    assert verdicts(whole([main, helper], cooled))[0] == ("missed-wakeup", expected)

@@ -26,6 +26,6 @@ def test_a_shell_waits_for_its_children() -> None:
         [changed(SHELL, threads=(Thread(10, wait=Wait("signal", "rt_sigtimedwait", endless=False)),)), CHILD],
     ],
 )
-def test_what_waits_for_signals(processes: "list[Process]") -> None:
+def test_what_waits_for_signals(processes: list[Process]) -> None:
     """Without children, with threads that could do other work, or with a limit: the wait stays as it was read."""
     assert with_child_waits(processes) == processes

@@ -344,7 +344,7 @@ def test_an_executor_that_gives_up_and_waits_for_its_feeder() -> None:
 
 
 def test_an_executor_that_gives_up_in_a_circle_with_its_feeder() -> None:
-    """The feeder's error handler wants the lock under which the manager joins it: the circle is the cause, and nothing is written."""
+    """The feeder's error handler wants the lock under which the manager joins it: the circle is the cause."""
     known = breaking(Wait("lock", "futex", "l-1", endless=True))
     parent = known.processes[0]
     guard = Resource("l-1", "lock", "Lock", owner_tid=3, waiters=(4,))
