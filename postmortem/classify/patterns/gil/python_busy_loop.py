@@ -5,8 +5,8 @@ what lies above it changes.
 
 **Easily mistaken for** a long but healthy computation: mostly the two look alike from outside, and this is *possible*. It is
 *likely* when the loop was seen to go around while all that it computes with returned to what it was; or when others wait
-meanwhile: threads for a lock that this one holds, or the timers and tasks of an event loop for a coroutine that computes without
-an `await`.
+meanwhile: threads for a lock that this one holds in another loop than one over items, or the timers and tasks of an event loop
+for a coroutine that computes without an `await`.
 
 **Why it hangs.** A condition that never becomes true: a search without a bound, a retry without a limit, a cursor that does
 not move.
@@ -112,14 +112,22 @@ def _busy(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
         facts.append(_HOLDS(count=len(held)))
     if process.io is not None and not process.io.get("wchar") and not process.io.get("rchar"):
         facts.append(_NO_IO())
+    delays = held and not _goes_over_items(view, lines)
     yield Match(
-        confidence="likely" if held or kept or (rounds is not None and rounds.same is True) else "possible",
+        confidence="likely" if delays or kept or (rounds is not None and rounds.same is True) else "possible",
         summary=_said(view, thread, lines[0], part),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, thread) for f in view.loops_around(lines)),
         victims=tuple(view.victim(process, t) for t in held),
         pid=process.pid,
     )
+
+
+def _goes_over_items(view: View, lines: List[PythonFrame]) -> bool:
+    """Return whether all loops around these lines are `for` loops, each of which ends with its items."""
+    headers = [frame for frame in view.loops_around(lines) if frame not in lines]
+    texts = [view.evidence.source(frame.file, frame.line) for frame in headers]
+    return bool(texts) and all(text is not None and text.lstrip().startswith(("for ", "async for ")) for text in texts)
 
 
 def _runs_without_the_gil(process: Process, thread: Thread) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import List, Tuple
+from typing import List, Optional, Tuple
+
+import pytest
 
 from postmortem.evidence import Gil, Process, PythonFrame, Resource, Rounds, Wait
 from postmortem.evidence import replace as changed
@@ -37,6 +39,21 @@ def test_a_busy_loop_names_the_function_it_never_leaves() -> None:
     holder = changed(known.threads[0], holds=(held("lock-1", 2),))
     both = changed(known, threads=(holder, waiter), resources=(lock("lock-1", 1, (2,)),))
     assert found(evidence(both)) == {"python-busy-loop": "likely"}
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"), [("for depot in depots:", "possible"), ("while heap:", "likely"), (None, "likely")]
+)
+def test_a_loop_over_items_behind_a_lock(header: Optional[str], expected: str) -> None:
+    """Others wait for its lock, but such a loop ends with its items."""
+    base = [frame("main", 1)]
+    known = spinning((50, [frame("search", 21), *base]))
+    waiter = thread(2, [frame("runner")], wait=locked("lock-1"), counters=counters())
+    holder = changed(known.threads[0], holds=(held("lock-1", 2),))
+    both = changed(known, threads=(holder, waiter), resources=(lock("lock-1", 1, (2,)),))
+    file = base[0].file
+    whole = changed(evidence(both), loops={file: {21: (20,)}}, sources={file: {20: header}} if header else {})
+    assert found(whole) == {"python-busy-loop": expected}
 
 
 def test_a_loop_whose_variables_return_to_their_values_is_likely() -> None:
