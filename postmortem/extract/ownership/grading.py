@@ -43,11 +43,13 @@ _SHARE = 0.5
 _FUTURE = frozenset(("set_result", "set_exception", "cancel", "set_running_or_notify_cancel"))
 _EVENT, _CONDITION = frozenset(("set",)), frozenset(("notify", "notify_all", "notifyAll"))
 _RELEASE, _BARRIER = frozenset(("release",)), frozenset(("wait", "abort", "reset"))
+#: Of limiters, too: trio/_sync.py (trio 0.31), anyio/_core/_synchronization.py (anyio 4.11).
+_GIVE_BACK = frozenset(("release", "release_on_behalf_of"))
 #: Operations that end a wait, by kind of resource (Lib/threading.py, queue.py, asyncio, concurrent/futures).
 ENDS: Mapping[str, FrozenSet[str]] = {
     "lock": _RELEASE, "condition": _CONDITION, "event": _EVENT, "semaphore": _RELEASE, "barrier": _BARRIER,
     "future": _FUTURE, "async-lock": _RELEASE, "async-event": _EVENT, "async-condition": _CONDITION,
-    "async-semaphore": _RELEASE, "async-barrier": _BARRIER, "async-future": _FUTURE,
+    "async-semaphore": _GIVE_BACK, "async-barrier": _BARRIER, "async-future": _FUTURE,
 }  # fmt: skip
 #: Operations that end a wait for a queue, by the method that waits.
 _QUEUES: Mapping[str, FrozenSet[str]] = {
@@ -64,6 +66,8 @@ _MOST_FRAMES = 4
 _MOST_AGENTS = 300
 #: Files of primitives whose methods release only what they have acquired, or what their caller has.
 _OWN = ("/threading.py", "/asyncio/locks.py", "/queue.py", "/asyncio/queues.py", "/logging/__init__.py")
+#: The method there that calls what the program gave it: of Thread and Timer (Lib/threading.py).
+_RUNS = "run"
 
 
 class Agent(NamedTuple):
@@ -261,7 +265,8 @@ class Grading:
 
 def _gives(each: Applied, released: Set[Applied]) -> bool:
     """Return whether a release may free what others hold: not what the same code, or a primitive's caller, acquired."""
-    return each.code is None or (each in released and not each.code.filename.endswith(_OWN))
+    code = each.code
+    return code is None or (each in released and (code.name == _RUNS or not code.filename.endswith(_OWN)))
 
 
 def _names(judged: _Judged, operations: FrozenSet[str], subject: int, reach: Reach) -> Optional[Applied]:

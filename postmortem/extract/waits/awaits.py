@@ -42,6 +42,8 @@ _CLASSES = {
 #: Limits of the search for names, which reads all surrounding variables: frames per resource; places in the code in
 #: total, and futures per place.
 _MOST_USERS = 6
+#: Waits for what one of several waiters gets: a timer that puts back one part ends one of them.
+_ONE_AT_A_TIME = ("semaphore", "lock", "queue", "condition")
 _MOST_NAMES, _MOST_NAMES_A_LINE = 2_000, 20
 
 
@@ -200,6 +202,8 @@ class Awaits:
         ends = [end for end in (state.address, state.waiter, primitive) if end is not None and end in bounded]
         if not awaited.timed and not ends:
             return Limit(True if clocks.get(state.loop or 0) else None)
+        if ends == [primitive] and awaited.kind in _ONE_AT_A_TIME:
+            return Limit(None)  # the timer may let another waiter go on
         due: Optional[float] = None
         for end in ends:
             due = earlier(due, bounded[end])

@@ -284,6 +284,7 @@ def _unheld(view: View, process: Process, resource: Resource) -> Iterator[Match]
         map(_may_not_return, _other_tasks(process, resource))
     )
     at_rest = at_rest and not any(has_timers(process, loop) for loop in process.loops)  # one may give back a part
+    at_rest = at_rest and not _may_be_given_back(view, process, resource, waiters)
     stacks = [view.graph.places.stack(agent) for agent in waiters]
     own = [[f for f in stack if not is_library(f) and not f.file.startswith("<")][:2] for stack in stacks]
     places = {frame: agent for several, agent in zip(own, waiters) for frame in several}
@@ -302,6 +303,13 @@ def _unheld(view: View, process: Process, resource: Resource) -> Iterator[Match]
         victims=tuple(view.victim_of(agent) for agent in waiters),
         pid=process.pid,
     )
+
+
+def _may_be_given_back(view: View, process: Process, resource: Resource, waiters: List[Agent]) -> bool:
+    """Return whether code that gives back a part can still run: of an agent that does not wait behind those who want one."""
+    behind = {*waiters, *view.graph.behind(frozenset(waiters))}
+    able = [waker for waker in resource.wakers if waker.grade == "names" and (waker.tid is not None or waker.task is not None)]
+    return any(Agent(process.pid, waker.tid, waker.task) not in behind for waker in able)
 
 
 def _is_never_filled(view: View, process: Process, waiters: List[Agent]) -> bool:
