@@ -176,8 +176,9 @@ def _match(view: View, process: Process, threads: List[Thread], hot: List[Thread
     places = clauses.unlike(f for _t, f in frames)[:3]
     main = view.main(process)
     victims = starved + ([main] if main and main not in hot and main not in starved else [])
+    queue = len(hot) > 2 or bool(starved)  # else each of two is held up by the other alone: half the pace at worst
     return Match(
-        confidence="likely",
+        confidence="likely" if queue else "possible",
         summary=_SUMMARY(count=len(hot), places=places),
         evidence=tuple(facts),
         culprits=(*_culprits(view, process, frames), *_collects(view, process, hot)),

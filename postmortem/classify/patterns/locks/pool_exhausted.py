@@ -308,7 +308,11 @@ def _unheld(view: View, process: Process, resource: Resource) -> Iterator[Match]
 def _may_be_given_back(view: View, process: Process, resource: Resource, waiters: List[Agent]) -> bool:
     """Return whether code that gives back a part can still run: of an agent that does not wait behind those who want one."""
     behind = {*waiters, *view.graph.behind(frozenset(waiters))}
-    able = [waker for waker in resource.wakers if waker.grade == "names" and (waker.tid is not None or waker.task is not None)]
+    able = [
+        waker
+        for waker in resource.wakers
+        if waker.grade == "names" and (waker.tid is not None or waker.task is not None)
+    ]
     return any(Agent(process.pid, waker.tid, waker.task) not in behind for waker in able)
 
 

@@ -186,6 +186,9 @@ def _at_work(view: View, child: Process, seen: FrozenSet[int] = frozenset()) -> 
 
     ``seen``: PIDs of its ancestors that were looked at.
     """
+    started = view.children(child)
+    if seen and all(is_asleep(thread) for one in (started or [child]) for thread in one.threads):
+        return False  # a shell that starts `sleep` again and again paces itself; it does no work
     if child.age_s is not None and child.age_s < YOUNG_S:
         return True
     if any(view.moves(t) or not view.rests(t) for t in child.threads):
@@ -195,7 +198,7 @@ def _at_work(view: View, child: Process, seen: FrozenSet[int] = frozenset()) -> 
         return False
     if main.wait.kind == "process":
         seen |= {child.pid}
-        awaited = [one for one in view.children(child) if main.wait.pid in (None, one.pid) and one.pid not in seen]
+        awaited = [one for one in started if main.wait.pid in (None, one.pid) and one.pid not in seen]
         return any(_at_work(view, one, seen) for one in awaited)
     rests = main.wait.kind == "event-loop" or main.wait.endless is False
     paces = bool(main.python) and main.wait.endless is False and 0 < (main.wait.timeout_s or 0.0) < SHORT_S

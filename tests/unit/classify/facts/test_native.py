@@ -282,10 +282,11 @@ def native_pool(*workers: str) -> Process:
 
 
 @pytest.mark.parametrize(
-    ("workers", "said"), [(("wait_result",) * 2, True), (("wait_result", "loop"), False), (("loop",), False)]
+    ("workers", "said"), [(("wait_result",) * 2, "likely"), (("wait_result", "loop"), "possible"), (("loop",), None)]
 )
-def test_a_native_pool_whose_workers_all_wait_for_results(workers: Tuple[str, ...], said: bool) -> None:
-    """In the function in which the caller waits; one in the pool's own loop is free."""
+def test_a_native_pool_whose_workers_all_wait_for_results(workers: Tuple[str, ...], said: Optional[str]) -> None:
+    """In the function in which the caller waits; one in the loop is free, and may be of another pool."""
     found = {f.pattern: f for f in classify(evidence(native_pool(*workers))).findings}
-    assert ("executor-self-deadlock" in found) is said
+    told = found.get("executor-self-deadlock")
+    assert (told.confidence if told is not None else None) == said
     assert not said or [c.line for c in found["executor-self-deadlock"].culprits] == [7]

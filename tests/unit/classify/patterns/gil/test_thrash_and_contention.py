@@ -169,7 +169,7 @@ def crowded(cpu: float, delay: float, asleep: int, **known: object) -> Process:
 
 def test_where_there_is_little_cpu_contention_is_little_cpu_each() -> None:
     """8 % of a core, because there is no more to be had: housekeeping on an idle machine, computing here."""
-    assert found(evidence(crowded(0.08, 0.6, 7)))["gil-contention"] == "likely"
+    assert found(evidence(crowded(0.08, 0.6, 7)))["gil-contention"] == "possible"
 
 
 def test_who_queues_for_the_gil_with_nothing_to_compute_tells_contention() -> None:
