@@ -187,7 +187,7 @@ def _at_work(view: View, child: Process, seen: FrozenSet[int] = frozenset()) -> 
     ``seen``: PIDs of its ancestors that were looked at.
     """
     started = view.children(child)
-    if seen and all(is_asleep(thread) for one in (started or [child]) for thread in one.threads):
+    if seen and all(is_asleep(thread) and not thread.python for one in (started or [child]) for thread in one.threads):
         return False  # a shell that starts `sleep` again and again paces itself; it does no work
     if child.age_s is not None and child.age_s < YOUNG_S:
         return True
