@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import FrozenSet, Iterator, List, Optional, Tuple
+from typing import Dict, FrozenSet, Iterator, List, Optional, Tuple
 
-from ....evidence import Pool, Process, PythonFrame, Thread
+from ....evidence import Pool, Process, PythonFrame, Task, Thread
 from ....findings import Template
 from ....findings.told import RootKind
-from ....waitgraph import Agent
+from ....sourcepaths import package
+from ....waitgraph import Agent, Edge
 from ...facts import clauses
-from ...facts.knowledge import own_frame
+from ...facts.knowledge import is_library, is_stdlib, own_frame
 from ...facts.view import View
 from ...pattern import Match
 from ...roots.rest import in_request
@@ -27,13 +28,18 @@ _ONLY = Template(
 _AT = Template("{count:n worker} {count:v wait} at {frame} for {what}")
 _STANDS = Template("none of them moved during the window")
 _ALL_WAIT = Template(
-    "all {count} threads that {function} runs the program's code on wait{at}: none is left for other work"
+    "all {count} threads on which {function} runs the program's code wait{at}: none is left for other work"
 )
 _ALL_PROCESSES = Template(
     "all {count} worker processes of {program} wait at {frame} for an answer of {remote}: none is left for other work"
 )
 _SAME_SERVER = Template("their parent is connected to {remote}, too, and takes the work for them from it")
+_BEHIND = Template("{count:n task} {count:v waits|wait} in {function} of {library} until one of these threads is free")
 _DECIDES = Template("what would decide it: whether what they wait for has to run on one of the threads of {function}")
+#: Seconds: a wait that gives up later than that keeps its thread.
+_LONG_S = 60.0
+#: Innermost frames of a task among which the call is that gives work to a thread.
+_INNERMOST = 6
 #: Fewest threads of a library that make a pool.
 _SEVERAL = 2
 _REMEDY = Template(
@@ -99,14 +105,48 @@ def _remote(process: Process, main: Thread) -> Optional[str]:
 def _full(view: View, process: Process, function: str, ways: List[Way]) -> Match:
     frames = [frame for way in ways for frame in [frame_of(view, way.start)] if frame is not None]
     first = {frame_of(view, way.start): way.start for way in reversed(ways)}
+    asks, behind = _queued_behind(process, [way.start for way in ways])
+    stays = view.window is not None and all(_stays(edge) for way in ways for edge in (*way.edges, way.edge))
+    queue = _BEHIND(count=len(behind), function=asks.function, library=package(asks.file)) if asks is not None else None
     return Match(
-        confidence="possible",
+        confidence="likely" if behind and stays else "possible",
         summary=_ALL_WAIT(count=len(ways), function=function, at=clauses.at(frames[0]) if frames else None),
-        evidence=(_DECIDES(function=function),),
+        evidence=(queue, _STANDS()) if queue is not None and view.window else (_DECIDES(function=function),),
         culprits=tuple(view.culprit_of(first[frame], frame) for frame in dict.fromkeys(frames)),
         remedy=_REMEDY(),
         pid=process.pid,
     )
+
+
+def _stays(edge: Optional[Edge]) -> bool:
+    """Return whether a wait has no time limit, or one that is a minute away or more."""
+    return edge is None or edge.endless is not False or (edge.remaining_s or 0.0) >= _LONG_S
+
+
+def _queued_behind(process: Process, threads: List[Agent]) -> Tuple[Optional[PythonFrame], List[Task]]:
+    """Return a library's call that gives work to these threads, and the tasks in it that have no thread yet.
+
+    Other tasks are in the same call, and wait for what these threads do.
+    """
+    tids = {agent.tid for agent in threads}
+    done_by = {r.id for r in process.resources if any(waker.tid in tids for waker in r.wakers)}
+    calls: Dict[Tuple[str, str, Optional[int]], PythonFrame] = {}
+    others: List[Task] = []
+    for task in process.tasks:
+        if task.state != "pending" or task.wait is None or task.ready:
+            continue
+        if task.wait.resource in done_by:
+            found = (frame for frame in task.stack[:_INNERMOST] if is_library(frame) and not is_stdlib(frame))
+            calls.update({(frame.file, frame.function, frame.line): frame for frame in found})
+        elif task.wait.kind in ("event", "semaphore", "future"):
+            others.append(task)
+    behind: Dict[PythonFrame, List[Task]] = {}
+    for task in others:
+        places = ((frame.file, frame.function, frame.line) for frame in task.stack[:_INNERMOST])
+        shared = next((calls[place] for place in places if place in calls), None)
+        if shared is not None:
+            behind.setdefault(shared, []).append(task)
+    return max(behind.items(), key=lambda item: len(item[1])) if behind else (None, [])
 
 
 def _waits(view: View, way: Way) -> bool:

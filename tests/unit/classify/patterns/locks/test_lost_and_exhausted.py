@@ -814,3 +814,60 @@ def test_native_workers_that_wait_where_their_caller_waits(
     )
     free = [thread(4, loop, wait=sleeps, name=None, counters=counters())] if idle else []
     assert found(whole([caller, *workers, *free])).get("executor-self-deadlock") == expected
+
+
+@pytest.mark.parametrize(
+    ("endless", "queued", "expected"), [(True, 2, "likely"), (False, 2, "possible"), (True, 0, "possible")]
+)
+def test_threads_of_a_library_that_all_wait_while_tasks_queue_for_them(
+    endless: bool, queued: int, expected: str
+) -> None:
+    """Tasks wait in the call that gives work to these threads, and others in the same call for what the threads do. Waits that
+    give up soon free a thread."""
+    venv = "/venv/lib/python3.12/site-packages"
+    call = frame("run_sync", 33, f"{venv}/anyio/to_thread.py")
+    inside = (*stack("queue.get"), frame("show", 64), frame("run", 867, f"{venv}/anyio/_backends/_asyncio.py"))
+    wait = Wait("queue", "futex", "q", endless=endless, remaining_s=None if endless else 2.0)
+    workers = [thread(tid, inside, wait=wait, counters=counters(), name="AnyIO worker") for tid in (2, 3)]
+    loop = thread(
+        1, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=True), counters=counters()
+    )
+    futures = [
+        Resource(
+            f"f-{tid}",
+            "async-future",
+            "Future",
+            waiting_tasks=(f"t-{tid}",),
+            wakers=(Waker("runner", "memory", tid=tid),),
+        )
+        for tid in (2, 3)
+    ]
+    served = [
+        Task(
+            f"t-{tid}",
+            "served",
+            "pending",
+            "loop-1",
+            (call,),
+            "Future",
+            wait=TaskWait("future", f"f-{tid}", endless=True),
+        )
+        for tid in (2, 3)
+    ]
+    behind = [
+        Task(
+            f"b-{n}",
+            "behind",
+            "pending",
+            "loop-1",
+            (frame("wait", 5), call),
+            "Event",
+            wait=TaskWait("event", "e", endless=True),
+        )
+        for n in range(queued)
+    ]
+    parts, turn = Resource("q", "queue", "Queue", waiters=(2, 3)), Resource("e", "async-event", "Event")
+    known = whole(
+        [loop, *workers], parts, turn, *futures, tasks=(*served, *behind), loops=(Loop("loop-1", 1, main_task="t-2"),)
+    )
+    assert found(known).get("pool-exhausted") == expected
