@@ -65,6 +65,14 @@ _POOL, _EXECUTOR = "multiprocessing.Pool", "ProcessPoolExecutor"
 _TASKS, _GIVES_UP = "_handle_tasks", "terminate_broken"
 _FILE = multiprocessing("pool")
 
+#: Functions of a pool's own threads, of its workers among them, and of those who wait for its results.
+_POOL_THREADS = tuple(
+    (file, function) for file in _FILE for function in ("worker", "_handle_tasks", "_handle_results", "_handle_workers")
+)
+_POOL_WORKERS = tuple((file, "worker") for file in _FILE)
+_POOL_RESULTS = tuple((file, function) for file in _FILE for function in ("next", "wait", "get"))
+_NEAR = 5  # innermost frames of a thread that waits for a result
+
 #: Most processes named.
 _SHOWN = 8
 
@@ -127,6 +135,18 @@ _NO_WORKERS = Template("{thread} waits{at} for {what}, but {pool} has no worker 
 _NONE_LEFT = Template(
     "{pool} has {count:n job} to do, and lists no worker process: those that it had have ended, and none was started again"
 )
+_NO_THREAD_HAS_IT = Template(
+    "{thread} waits{at} for a result of a ThreadPool, but no thread has that job: {count:v its only worker waits|all @ workers "
+    "that are left wait} for the next one"
+)
+_WAITS_FOR_A_JOB = Template("{thread} is a worker, and waits for a job")
+_ENDS_A_WORKER = Template(
+    "a worker ends without a result when its job raises what is no Exception: SystemExit (sys.exit, argparse), KeyboardInterrupt"
+)
+_THREADS_REMEDY = Template(
+    "Look for sys.exit, a parser of arguments, or a thread that is made to end, in the jobs of the pool, and catch SystemExit "
+    "there; wait with a time limit (`get(timeout)`, `next(timeout)`)."
+)
 _MISSING = Template(
     "{thread} waits{at} for {what}; {count:n worker} of the pool {count:v has|have} been replaced, and the job of one that "
     "ended is lost"
@@ -143,12 +163,45 @@ def match(view: View) -> Iterator[Answer]:
                 yield from _breaking(view, process, pool)
             elif pool.kind == _EXECUTOR and pool.pending and not (pool.processes or pool.gone or pool.shutdown):
                 yield from _without_workers(view, process, pool)
+        yield from _of_threads(view, process)
         yield from _of_library(view, process)
         for thread in process.threads:
             if joins_queue(thread.python):
                 yield from _queue(view, process, thread)
             elif gets_item(thread.python):
                 yield from _nobody_puts(view, process, thread)
+
+
+def _of_threads(view: View, process: Process) -> Iterator[Match]:
+    """Yield a match for a result of a ThreadPool all of whose threads wait for work: no thread has the job any more.
+
+    A worker keeps what a job raises, but ends with what is no Exception, such as SystemExit (worker in
+    Lib/multiprocessing/pool.py, CPython 3.8 to 3.14).
+    """
+    own = [t for t in process.threads if any(in_table(f, _POOL_THREADS) for f in t.python)]
+    workers = [t for t in own if any(in_table(f, _POOL_WORKERS) for f in t.python)]
+    waiters = [t for t in process.threads if t not in own and any(in_table(f, _POOL_RESULTS) for f in t.python[:_NEAR])]
+    if not workers or not waiters or any(pool.kind == _POOL for pool in process.pools):
+        return  # without workers here they are processes
+    if any(view.moves(t) or not view.rests(t) for t in (*own, *waiters)) or not all(map(view.idle, own)):
+        return  # a job runs, or the program's iterable of jobs, or a callback
+    queues = {resource.id for resource in process.resources if resource.kind == "queue"}
+    if any(t.wait is None or t.wait.resource not in queues for t in workers):
+        return  # a job that is a function in C has no frame of its own
+    endless = all(t.wait is not None and t.wait.endless is True for t in waiters)
+    frame = own_frame(waiters[0].python)
+    yield Match(
+        confidence="likely" if endless and view.window else "possible",
+        summary=_NO_THREAD_HAS_IT(thread=clauses.named(waiters[0]), at=clauses.at(frame), count=len(workers)),
+        evidence=(
+            *(_WAITS_FOR_A_JOB(thread=clauses.named(worker)) for worker in workers[:_SHOWN]),
+            _ENDS_A_WORKER(),
+        ),
+        culprits=_at(view, process, [(t, None) for t in waiters]),
+        victims=tuple(view.victim(process, t) for t in waiters[1:]),
+        remedy=_THREADS_REMEDY(),
+        pid=process.pid,
+    )
 
 
 def _of_library(view: View, process: Process) -> Iterator[Match]:

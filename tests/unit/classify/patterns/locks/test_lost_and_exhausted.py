@@ -827,7 +827,7 @@ def test_threads_of_a_library_that_all_wait_while_tasks_queue_for_them(
     venv = "/venv/lib/python3.12/site-packages"
     call = frame("run_sync", 33, f"{venv}/anyio/to_thread.py")
     inside = (*stack("queue.get"), frame("show", 64), frame("run", 867, f"{venv}/anyio/_backends/_asyncio.py"))
-    wait = Wait("queue", "futex", "q", endless=endless, remaining_s=None if endless else 2.0)
+    wait = Wait("condition", "futex", "q", endless=endless, remaining_s=None if endless else 2.0)
     workers = [thread(tid, inside, wait=wait, counters=counters(), name="AnyIO worker") for tid in (2, 3)]
     loop = thread(
         1, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=True), counters=counters()

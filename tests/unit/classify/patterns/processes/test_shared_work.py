@@ -7,7 +7,7 @@ from typing import Any, Optional, Tuple
 import pytest
 
 from postmortem import evidence as ev
-from postmortem.evidence import End, Evidence, Pool, Process, Resource, Task, TaskWait, Thread, Wait, Waker
+from postmortem.evidence import End, Evidence, Pool, Process, PythonFrame, Resource, Task, TaskWait, Thread, Wait, Waker
 from postmortem.evidence import replace as changed
 from postmortem.evidence.vocabulary import WakerBasis
 from postmortem.findings import Finding
@@ -314,6 +314,35 @@ def test_a_thread_of_the_pool_itself_that_has_ended() -> None:
     lost = changed(parent, pools=(changed(parent.pools[0], helpers_ended=("_handle_results",)),))
     first = leading(changed(known, processes=(lost, *known.processes[1:])))
     assert (first.pattern, first.confidence, first.culprits[0].line) == ("mp-worker-died", "likely", 40)
+
+
+@pytest.mark.parametrize(
+    ("worker", "waits", "expected"),
+    [
+        (stack("queue.get"), "q-1", "likely"),
+        ((frame("encode", 5),), "q-1", None),  # at work
+        ((), None, None),  # a function in C
+    ],
+)
+def test_a_thread_pool_without_a_thread_that_has_the_job(
+    worker: Tuple[PythonFrame, ...], waits: Optional[str], expected: Optional[str]
+) -> None:
+    """All workers wait for the next job, and so does the thread that hands jobs out: the result cannot come any more."""
+    asleep = Wait("condition", "futex", waits, endless=True)
+    main = thread(
+        1,
+        (*stack("threading.wait", "multiprocessing.pool.next"), frame("run", 107)),
+        wait=Wait("condition", "futex", "c-1", endless=True),
+        counters=counters(),
+    )
+    runs = (*worker, *stack("multiprocessing.pool.worker"))
+    workers = [thread(tid, runs, wait=asleep, counters=counters()) for tid in (2, 3)]
+    hands = thread(4, stack("multiprocessing.pool._handle_tasks"), wait=asleep, counters=counters())
+    jobs = Resource("q-1", "queue", "SimpleQueue inqueue (empty, no bound)", waiters=(2, 3))
+    known = evidence(process([main, *workers, hands], resources=(jobs,), signal_handlers=()))
+    assert found(known).get("mp-worker-died") == expected
+    if expected:
+        assert [c.line for c in leading(known).culprits] == [107]
 
 
 def breaking(wait: Any, broken: Any = True) -> Evidence:
