@@ -64,7 +64,7 @@ PROCESS = record(
     tracer_pid=_NUMBER, tracer_name=text, uid=whole(0, (1 << 32) - 1), ns_pids=listed(_PID, 64), terminal=_NUMBER,
     foreground=_NUMBER, signals_caught=_WORD, signals_ignored=_WORD, fds=table(text, _is_fd),
     threads=table(record(comm=text, own_tid=_PID), pid_of, MOST_THREADS), maps=listed(text), root=whole(1, 9999),
-    stopped_by=whole(1, 64),
+    stopped_by=whole(1, 64), exit_code=whole(0, (1 << 16) - 1),
     rights=_rights, reads_all=flag,
 )  # fmt: skip
 

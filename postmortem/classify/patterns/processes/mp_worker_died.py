@@ -280,7 +280,8 @@ def _nobody_puts(view: View, process: Process, thread: Thread) -> Iterator[Match
     wanted = view.graph.places.resource(process.pid, thread.wait.resource) if thread.wait is not None else None
     if stuck is None or frame is None or wanted is None or wanted.kind not in ("pipe", "socket") or not ended:
         return
-    feeds = any(in_table(one, FEEDS) for other in process.threads for one in other.python)
+    feeders = [other for other in process.threads if any(in_table(one, FEEDS) for one in other.python)]
+    feeds = any(other.wait is None or other.wait.kind != "condition" for other in feeders)  # else it has no item to write
     if feeds or any(end.pid != process.pid for end in wanted.ends):
         return  # items are still to come, or another process has the queue
     yield Match(

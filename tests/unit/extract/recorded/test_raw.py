@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import Any
 
 import pytest
 
+from postmortem.capture.procfs.facts import process_json
 from postmortem.extract.recorded.connections import Connections
+from postmortem.extract.recorded.documents import PROCESS
 from postmortem.extract.recorded.raw import kept_root, own_pid, tids
 
 
@@ -56,3 +60,10 @@ def test_a_process_beyond_the_tree_is_known_by_its_title() -> None:
     known = Connections({"beyond": beyond}, {})
     assert [end.program for end in known.ends_beyond("socket:[7]")] == ["postgres: ann shop [local] idle", "nginx"]
     assert known.called(90) == "PID 90 (postgres)"
+
+
+def test_all_facts_of_a_process_that_are_recorded_are_read() -> None:
+    """A field that the reader does not know would be dropped without a word, as the exit status of zombies was."""
+    recorded = {name: value for name, value in process_json(os.getpid()).items() if value is not None}
+    recorded["exit_code"] = int(signal.SIGKILL)
+    assert set(PROCESS(recorded)) == set(recorded)

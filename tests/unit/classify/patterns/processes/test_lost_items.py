@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+from typing import Optional
 
 import pytest
 
@@ -15,14 +15,15 @@ from .....support.make import counters, evidence, frame, process, stack, thread
 @pytest.mark.parametrize(
     ("ended", "other", "beside", "expected"),
     [
-        (True, 1, (), "likely"),
-        (True, 2, (), None),  # a process that lives has the queue
-        (False, 1, (), None),  # nobody is known to have ended
-        (True, 1, ("multiprocessing.queues._feed",), None),  # an item is still on its way
+        (True, 1, None, "likely"),
+        (True, 2, None, None),  # a process that lives has the queue
+        (False, 1, None, None),  # nobody is known to have ended
+        (True, 1, Wait("pipe", "write", endless=True), None),  # an item is still on its way
+        (True, 1, Wait("condition", "futex", endless=True), "likely"),  # a feeder without an item
     ],
 )
 def test_an_item_of_a_queue_that_no_process_is_left_to_put(
-    ended: bool, other: int, beside: Tuple[str, ...], expected: Optional[str]
+    ended: bool, other: int, beside: Optional[Wait], expected: Optional[str]
 ) -> None:
     """The workers have ended without handing over what they had; that a write end is open in the reader is by design."""
     ends = (End(1, 3, "r"), End(other, 4, "w"))
@@ -30,7 +31,7 @@ def test_an_item_of_a_queue_that_no_process_is_left_to_put(
     pipe = Resource("pipe-1", "pipe", "pipe from this process", waiters=(1,), ends=ends, wakers=wakers, closed=True)
     frames = (*stack("multiprocessing.connection.recv_bytes", "multiprocessing.queues.get"), frame("main", 30))
     main = thread(1, frames, wait=Wait("pipe", "read", "pipe-1", endless=True, fd=3))
-    more = [thread(2, stack(*beside), wait=Wait("condition", "futex", endless=True))] if beside else []
+    more = [thread(2, stack("multiprocessing.queues._feed"), wait=beside)] if beside is not None else []
     gone = (Ended(7, "recorded", "ForkProcess-1", 0),) if ended else ()
     known = evidence(process([main, *more], resources=(pipe,), ended=gone, signal_handlers=(), children_made=1))
     firm = {f.pattern: f.confidence for f in classify(known).findings if f.confidence != "possible"}
