@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Optional
 
 import pytest
 
@@ -58,3 +59,37 @@ def test_calls_that_did_not_wake_the_reactor(version: str, release: str, does: s
         first = report["findings"][0]
         lines = {culprit["line"] for culprit in first["culprits"]}
         assert (first["confidence"], {6, 11} <= lines) == ("proven", True)
+
+
+#: A call that schedules itself again at once, or after a tenth of a second.
+POLLING = """
+import sys
+from twisted.internet import reactor
+
+class Watch:
+    done = False
+
+    def check(self):
+        if not self.done:
+            reactor.callLater(float(sys.argv[1]), self.check)
+
+reactor.callWhenRunning(Watch().check)
+reactor.callWhenRunning(print, "ready", flush=True)
+reactor.run()
+"""
+
+
+@RELEASES
+@pytest.mark.parametrize(("pause", "expected"), [("0", "busy-event-loop"), ("0.1", None)])
+def test_a_reactor_that_spins(version: str, release: str, pause: str, expected: Optional[str], tmp_path: Path) -> None:
+    """The line that schedules the call again; one that comes back now and then is no spin."""
+    try:
+        python = environment(interpreter(version), (f"twisted=={release}",))
+    except NotRecorded as exc:
+        lacking(str(exc))
+    with Program(str(python), POLLING, tmp_path, pause) as program:
+        report = capture_pid(program.pid, tmp_path, "--observe", "0.5")
+    assert report["verdict"] == expected
+    if expected:
+        first = report["findings"][0]
+        assert first["confidence"] == "likely" and 10 in {culprit["line"] for culprit in first["culprits"]}

@@ -12,16 +12,25 @@ from ... import sourcepaths
 from ...evidence import NativeFrame, PythonFrame, Thread
 
 #: Functions that yield one turn to the event loop without waiting for anything: awaiting them in a loop is polling.
-#: asyncio: Lib/asyncio/tasks.py; anyio: _backends/_asyncio.py, lowlevel.py; trio is recognised by its own hub.
+#: asyncio: Lib/asyncio/tasks.py; anyio: _backends/_asyncio.py, _trio.py, lowlevel.py; trio 0.22-0.31: _timeouts.py and
+#: _core/_run.py, _traps.py; gevent 21-25: hub.py.
 LOOP_TURN = (
     ("asyncio/tasks.py", ("__sleep0", "sleep")),
     ("anyio/_core/_eventloop.py", ("sleep",)),
     ("anyio/_backends/_asyncio.py", ("sleep", "checkpoint", "cancel_shielded_checkpoint")),
     ("anyio/lowlevel.py", ("checkpoint", "cancel_shielded_checkpoint")),
+    ("anyio/_backends/_trio.py", ("sleep", "checkpoint", "cancel_shielded_checkpoint")),
+    ("trio/_timeouts.py", ("sleep", "sleep_until")),
+    ("trio/_core/_run.py", ("checkpoint", "checkpoint_if_cancelled", "cancel_shielded_checkpoint")),
+    ("trio/_core/_traps.py", ("cancel_shielded_checkpoint", "_async_yield", "_real_async_yield")),
+    ("gevent/hub.py", ("sleep",)),
 )
 
 #: The event loop's own code: a sample with only these innermost frames did no work of the program.
-LOOP_MACHINERY = ("asyncio/", "/selectors.py", "/anyio/", "/uvloop/", "/sniffio/", "/contextvars.py")
+LOOP_MACHINERY = (
+    "asyncio/", "/selectors.py", "/anyio/", "/uvloop/", "/sniffio/", "/contextvars.py", "/trio/", "/outcome/", "/gevent/",
+    "/twisted/internet/",
+)  # fmt: skip
 
 #: Functions in which a thread waits until a coroutine that it has handed to a loop of another thread has ended. Sources:
 #: asgiref/sync.py and current_thread_executor.py of 3.2-3.8.
@@ -41,6 +50,8 @@ LOOP_ONCE = ("asyncio/base_events.py", "_run_once")
 LOOP_RUN = (("asyncio/base_events.py", "run_forever"), LOOP_ONCE)
 #: The frame that runs one callback or task step; the frame that it calls is the program's.
 LOOP_STEP = ("asyncio/events.py", "_run")
+#: Likewise of other loops written in Python: Twisted's calls that are due (18.9-25.5).
+LOOP_STEPS = (LOOP_STEP, ("twisted/internet/base.py", "runUntilCurrent"))
 
 
 def multiprocessing(module: str) -> Tuple[str, ...]:

@@ -15,7 +15,7 @@ from .view import View
 
 #: A zero sleep: a thread releases the GIL and requests it again at once.
 _SLEEP_0 = re.compile(r"\bsleep\(\s*0(?:\.0*)?\s*\)")
-#: Least share of a thread's samples in the polling function.
+#: Least share of a thread's samples in the polling function, and of a core that a loop's thread keeps busy.
 _MOSTLY = 0.5
 
 
@@ -37,7 +37,7 @@ def pollers(view: View, process: Process) -> List[Poller]:
     loops = {loop.id: loop.tid for loop in process.loops}
     found: Dict[PythonFrame, List[Task]] = {}
     for task in process.tasks:
-        if task.state == "pending" and task.awaiting == "sleep(0)":
+        if task.state == "pending" and (task.awaiting == "sleep(0)" or _yields(task)):
             frame = next((f for f in task.stack if not knowledge.is_loop_turn(f)), None)
             if frame is not None:
                 found.setdefault(frame, []).append(task)
@@ -47,9 +47,25 @@ def pollers(view: View, process: Process) -> List[Poller]:
                 found.setdefault(frame, []).append(task)
     result = []
     for frame, tasks in found.items():
-        tids = sorted({tid for tid in (loops.get(t.loop or "") for t in tasks) if tid is not None})
+        tids = sorted({tid for tid in (loops.get(t.loop or "") for t in tasks) if tid is not None}) or _busiest(
+            view, process
+        )
         result.append(Poller(frame, tuple(tasks), tuple(tids)))
     return sorted(result, key=lambda p: (-len(p.tasks), p.frame.file, p.frame.line or 0))
+
+
+def _busiest(view: View, process: Process) -> List[int]:
+    """Return the only thread that keeps a core busy, on which a loop of greenlets runs whose thread is not known; else none."""
+    hot = [thread.tid for thread in process.threads if (view.wanted_share(thread) or 0.0) >= _MOSTLY]
+    return hot if len(hot) == 1 else []
+
+
+def _yields(task: Task) -> bool:
+    """Return whether a task of trio or a greenlet of gevent waits for nothing but its next turn, at a line of the program."""
+    if task.wait is not None or not task.stack or not knowledge.is_loop_turn(task.stack[0]):
+        return False
+    calls = next((frame for frame in task.stack if not knowledge.is_loop_turn(frame)), None)
+    return calls is not None and not knowledge.is_library(calls)
 
 
 def _turn_of(view: View, process: Process, task: Task, tid: Optional[int]) -> Optional[PythonFrame]:

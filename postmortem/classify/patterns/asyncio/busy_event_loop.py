@@ -55,9 +55,10 @@ _REPORTS = (
 MIN_FAILING = 0.2
 
 #: Loops that serve descriptors by functions in Python, so that samples show it.
-_OF_PYTHON = ("asyncio",)
+_OF_PYTHON = ("asyncio", "twisted")
 #: These functions, and the least share of the samples in a loop so driven.
 _SERVES = ("_read_ready", "_write_ready", "_accept_connection")
+_SERVES_TWISTED = "_doReadOrWrite"
 MIN_DRIVEN = 0.02
 #: Least share of a loop's calls that one function makes which alone keeps the loop from sleeping.
 MIN_ALONE = 0.7
@@ -228,7 +229,11 @@ def _failing(view: View, thread: Thread) -> float:
 
 def _is_driven(frames: Tuple[PythonFrame, ...]) -> bool:
     """Return whether a sample of a loop's thread serves a descriptor that was ready."""
-    return any(f.function.startswith(_SERVES) and f.file.endswith("asyncio/selector_events.py") for f in frames)
+    return any(
+        (f.function.startswith(_SERVES) and f.file.endswith("asyncio/selector_events.py"))
+        or (f.function == _SERVES_TWISTED and "/twisted/internet/" in f.file)
+        for f in frames
+    )
 
 
 def _known(count: Optional[int]) -> Slot:
@@ -252,7 +257,7 @@ def _callbacks(view: View, thread: Thread, loop: Loop) -> Tuple[List[PythonFrame
     """
     seen: Counter[PythonFrame] = Counter()
     for count, stack in view.samples(thread):
-        at = next((i for i, f in enumerate(stack) if knowledge.in_table(f, (knowledge.LOOP_STEP,))), 0)
+        at = next((i for i, f in enumerate(stack) if knowledge.in_table(f, knowledge.LOOP_STEPS)), 0)
         above = [f for f in stack[:at] if not knowledge.is_loop_machinery(f) and not knowledge.is_stdlib(f)]
         if above:
             seen[above[-1]] += count

@@ -281,7 +281,9 @@ def _nobody_puts(view: View, process: Process, thread: Thread) -> Iterator[Match
     if stuck is None or frame is None or wanted is None or wanted.kind not in ("pipe", "socket") or not ended:
         return
     feeders = [other for other in process.threads if any(in_table(one, FEEDS) for one in other.python)]
-    feeds = any(other.wait is None or other.wait.kind != "condition" for other in feeders)  # else it has no item to write
+    feeds = any(
+        other.wait is None or other.wait.kind != "condition" for other in feeders
+    )  # else it has no item to write
     if feeds or any(end.pid != process.pid for end in wanted.ends):
         return  # items are still to come, or another process has the queue
     yield Match(

@@ -6,7 +6,7 @@ from typing import Any, Dict, Optional, Tuple
 
 import pytest
 
-from postmortem.evidence import Evidence, Loop, Process, PythonFrame, Task
+from postmortem.evidence import Evidence, Loop, Process, PythonFrame, Task, TaskWait
 from postmortem.evidence import replace as changed
 
 from .....support.diagnosed import classify
@@ -43,6 +43,53 @@ def test_a_lone_polling_loop_is_busy() -> None:
     """One task in sleep(0), full CPU, samples in the machinery."""
     assert found(evidence(one_loop(TURNING, 0.99, poller("t")))) == {"busy-event-loop": "likely"}
     assert lines(evidence(one_loop(TURNING, 0.99, poller("t")))) == [40]
+
+
+VENV = "/venv/lib/python3.12/site-packages"
+
+
+@pytest.mark.parametrize(
+    ("package", "turn", "kind", "tid"),
+    [
+        ("trio", ("_real_async_yield", "trio/_core/_traps.py"), "trio", 1),
+        ("gevent", ("sleep", "gevent/hub.py"), "gevent", None),
+    ],
+)
+@pytest.mark.parametrize(
+    ("line", "waits", "works", "expected"),
+    [
+        (8, None, False, "likely"),
+        (8, TaskWait("sleep", endless=False), False, None),
+        (8, None, True, None),
+        (0, None, False, None),
+    ],
+    ids=["polls", "sleeps", "computes", "library"],
+)
+def test_a_task_that_only_yields(
+    package: str, turn: Tuple[str, str], kind: str, tid: Optional[int], line: int, waits: Optional[TaskWait], works: bool,
+    expected: Optional[str],
+) -> None:  # fmt: skip
+    """It waits for nothing but its turn at a line of the program, and the loop only turns: trio's tasks, gevent's greenlets."""
+    yields = frame(turn[0], 71, f"{VENV}/{turn[1]}")
+    calls = frame("waiter", line) if line else frame("send_all", 80, f"{VENV}/{package}/_stream.py")
+    task = Task("t", "waiter", "pending", "loop-1", (yields, calls), None, wait=waits)
+    turning = (frame("run", 647, f"{VENV}/{package}/_run.py"), frame("main", 14))
+    frames = (frame("crunch", 5), *turning) if works else turning
+    main = thread(1, frames, counters=counters(0.99), samples=samples((50, frames)))
+    known = process([main], loops=(changed(loop("loop-1", tid or 0), kind=kind, tid=tid),), tasks=(task,))
+    assert found(evidence(known)).get("busy-event-loop") == expected
+
+
+@pytest.mark.parametrize(("reads", "expected"), [(0, "likely"), (10, "possible")])
+def test_a_call_of_twisted_that_schedules_itself(reads: int, expected: str) -> None:
+    """Most samples show the reactor's own code; those of a loaded server also show what serves descriptors."""
+    main_loop = frame("mainLoop", 694, f"{VENV}/twisted/internet/base.py")
+    polls = (frame("doPoll", 238, f"{VENV}/twisted/internet/epollreactor.py"), main_loop)
+    called = (frame("check", 6), frame("runUntilCurrent", 1094, f"{VENV}/twisted/internet/base.py"), main_loop)
+    serves = (frame("_doReadOrWrite", 244, f"{VENV}/twisted/internet/epollreactor.py"), *polls)
+    main = thread(1, polls, counters=counters(0.99), samples=samples((40, polls), (10, called), (reads, serves)))
+    known = process([main], loops=(changed(loop("loop-1", 1), kind="twisted"),))
+    assert (found(evidence(known)).get("busy-event-loop"), lines(evidence(known))[0]) == (expected, 6)
 
 
 def test_a_computation_that_yields_is_not() -> None:
