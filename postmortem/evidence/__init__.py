@@ -22,14 +22,14 @@ from .loops import Cancellation, Loop, Pool, Task, TaskWait
 from .machine import ControlGroup, Machine
 from .origin import Origin
 from .processes import Ended, LeftBehind, Process, SignalHandler
-from .resources import End, Resource, Waker
+from .resources import SIGNALLED, End, Resource, Waker
 from .stacks import Calling, Frame, LeftOut, Local, NativeFrame, PythonFrame, Recursion, Sample, ThreadException
 from .structs import replace
 from .threads import Counters, HeldLock, Rounds, Stretch, Thread, Wait
 from .usable import MOST_BYTES
 
 __all__ = [
-    "MOST_BYTES", "SCHEMA", "Abort", "Backlog", "Because", "Calling", "Cancellation", "Collections", "ControlGroup",
+    "MOST_BYTES", "SCHEMA", "SIGNALLED", "Abort", "Backlog", "Because", "Calling", "Cancellation", "Collections", "ControlGroup",
     "Counters", "Crash", "End", "Ended", "Evidence", "Fact", "Frame", "Gap", "Gil", "HeldLock", "Interpreter",
     "KeptException", "LeftBehind", "LeftOut", "Local", "Loop", "Machine", "NativeFrame", "Origin", "Pool", "Process",
     "PythonFrame", "PythonInfo", "Recursion", "Resource", "Rounds", "Sample", "SignalHandler", "StopTheWorld", "Stretch",

@@ -39,6 +39,10 @@ class End(msgspec.Struct, frozen=True):
     program: Optional[str] = None  # for a process that was not captured
 
 
+#: State of a shared semaphore that nobody holds: a condition, event or barrier shared by processes is waited for.
+SIGNALLED = "signalled"
+
+
 class Resource(msgspec.Struct, frozen=True):
     """An object that threads or tasks wait for. ``id`` is unique in its process and contains no address."""
 
@@ -67,7 +71,8 @@ class Resource(msgspec.Struct, frozen=True):
     limit: Optional[int] = None  # capacity of a queue (0: unbounded), a pool, a pipe
     ends: Tuple[End, ...] = ()
     part_of: Optional[str] = None  # id of the resource or pool it belongs to: for a condition's lock: the condition
-    state: Optional[str] = None  # socket: "ESTABLISHED", …; future: "pending", …; terminal: "foreground", …
+    # socket: "ESTABLISHED", …; future: "pending", …; terminal: "foreground", …; shared-semaphore: SIGNALLED
+    state: Optional[str] = None
     received: Optional[int] = None  # bytes in a socket's receive queue
     unsent: Optional[int] = None  # bytes in a socket's send queue that the peer has not acknowledged
     taken_at: Tuple[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, FrozenSet, Iterable, Iterator, List, Literal, NamedTuple, Optional, Tuple, Union
 
-from ..evidence import Because, Loop, Resource, Task, TaskWait, Thread, Wait, Waker, fact
+from ..evidence import SIGNALLED, Because, Loop, Resource, Task, TaskWait, Thread, Wait, Waker, fact
 from ..evidence.vocabulary import ResourceKind, TaskWaitKind, WaitKind, WakerBasis
 from .agents import Agent, Place, Places
 
@@ -310,7 +310,7 @@ def _owner(place: Place, resource: Resource) -> Optional[Agent]:
 
 def _resource_edge(place: Place, agent: Agent, resource: Resource, endless: Optional[bool]) -> Edge:
     """Return the edge of an agent that waits for a known resource."""
-    verb: EdgeVerb = _VERBS.get(resource.kind, "waits for")
+    verb: EdgeVerb = _VERBS.get(resource.kind, "waits for") if resource.state != SIGNALLED else "waits for"
     waiter = place.threads.get(agent.tid or 0)
     wait = waiter.wait if waiter is not None else None
     if resource.kind in ("pipe", "socket") and waiter is not None:

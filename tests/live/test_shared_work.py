@@ -8,7 +8,7 @@ from typing import Dict, List
 
 import pytest
 
-from postmortem.evidence import Evidence, Process
+from postmortem.evidence import SIGNALLED, Evidence, Process
 from postmortem.findings import Finding
 from tests.support.bundles import evidence_of
 
@@ -230,3 +230,29 @@ def test_how_many_children_were_made(python: str, tmp_path: Path) -> None:
         finished(start("--pid", str(program.pid), "-o", str(tmp_path / "bundle")), tmp_path / "bundle")
     known = evidence_of(tmp_path / "bundle")
     assert {p.ppid == program.pid: p.children_made for p in known.processes} == {False: 3, True: 0}
+
+
+SHORT = """
+import multiprocessing, time
+made = multiprocessing.get_context("fork")
+gate = made.Barrier(3)
+def work():
+    gate.wait()
+for _ in range(2): made.Process(target=work, daemon=True).start()
+while gate.n_waiting < 2: time.sleep(0.01)
+print("ready", flush=True)
+for child in multiprocessing.active_children(): child.join()
+"""
+
+
+@pytest.mark.parametrize("python", kinds())
+def test_a_barrier_of_processes_that_one_never_reaches(python: str, tmp_path: Path) -> None:
+    """A condition shared by processes is waited for: its semaphore is no lock that somebody holds."""
+    with Program(python, SHORT, tmp_path) as program:
+        known = captured(program, tmp_path)
+    waits = [r for p in known.processes for r in p.resources if r.kind == "shared-semaphore" and r.waiters]
+    assert {(r.description, r.state) for r in waits} == {
+        ("Barrier gate (its notification), shared by processes", SIGNALLED)
+    }
+    first = classify(known).findings[0]
+    assert (first.pattern, first.confidence, first.culprits[0].line) == ("missed-wakeup", "likely", 6)

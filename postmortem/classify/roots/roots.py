@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Tuple
 
 from ... import sourcepaths
-from ...evidence import Process, PythonFrame, Task, Thread
+from ...evidence import SIGNALLED, Process, PythonFrame, Task, Thread
 from ...findings.told import RootKind, RootState
 from ...waitgraph import Agent, Edge
 from ...waitgraph.edges import EdgeKind
@@ -175,6 +175,9 @@ def _kind_of_edge(view: View, edge: Edge) -> RootKind:
         place = view.graph.places.by_pid[edge.waiter.pid]
         kinds = {r.kind for r in place.resources.values() if r.part_of == edge.resource}
         return "socket" if "socket" in kinds else "pipe"
+    resource = view.graph.places.resource(edge.waiter.pid, edge.resource)
+    if edge.kind == "shared-semaphore" and resource is not None and resource.state == SIGNALLED:
+        return "signal"
     return _KINDS.get(edge.kind, "unknown")
 
 

@@ -168,6 +168,8 @@ def wrapped(objects: Objects, value: int) -> Optional[int]:
     return None
 
 
+#: Role of the semaphore on which those wait who are to be notified: of a Condition, and so of an Event and a Barrier.
+NOTIFICATION = "its notification"
 #: Attribute of multiprocessing's own classes → role of the semaphore (Lib/multiprocessing of 3.8-3.15: synchronize.py,
 #: queues.py, sharedctypes.py).
 ROLES: Dict[str, Optional[str]] = {
@@ -176,7 +178,7 @@ ROLES: Dict[str, Optional[str]] = {
     "_wlock": "its lock for writing",
     "_sem": "its free places",
     "_lock": "its lock",
-    "_wait_semaphore": "its notification",
+    "_wait_semaphore": NOTIFICATION,
     "_sleeping_count": "its count of sleepers",
     "_woken_count": "its count of the woken",
     "_unfinished_tasks": "its count of unfinished tasks",

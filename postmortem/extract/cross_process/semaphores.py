@@ -10,8 +10,17 @@ from typing import Any, Dict, Final, Iterator, List, Mapping, NamedTuple, Option
 
 from ...cpython.frames.frame import Frame
 from ...cpython.state.interpreter import Python
-from ...cpython.sync.semaphores import NO_BOUND, Paths, SemLock, find_semlocks, read_count, role_of, wrapped
-from ...evidence import Gap, HeldLock, PythonFrame, Resource, fact
+from ...cpython.sync.semaphores import (
+    NO_BOUND,
+    NOTIFICATION,
+    Paths,
+    SemLock,
+    find_semlocks,
+    read_count,
+    role_of,
+    wrapped,
+)
+from ...evidence import SIGNALLED, Gap, HeldLock, PythonFrame, Resource, fact
 from ...evidence.vocabulary import OwnerBasis
 from ...frameworks.processpools import multiprocessing
 from ...memory import Image, MappedFile
@@ -239,10 +248,14 @@ class SemaphoreBook:
         owner = owners.get(handle)
         died = handle in owners and owner is None
         steps = (fact("taker-ended-here", times=lock.taken),) if died else ()
+        named = next(
+            (found for lock in self._by_handle[handle] for found in [self._named(lock.address)] if found), None
+        )
         return Resource(
             id=ident,
             kind=KIND,
-            description=self._description(handle, lock),
+            description=_description(lock, named),
+            state=SIGNALLED if named is not None and role_of(named[2]) == NOTIFICATION else None,
             owner_tid=owner.agent if owner is not None else None,
             owner_basis=owner.basis if owner is not None else None,
             owner_gone=True if died and self._python.all_threads else None,
@@ -255,15 +268,6 @@ class SemaphoreBook:
         )
 
     # ------------------------------------------------------------------ names
-
-    def _description(self, handle: int, lock: SemLock) -> str:
-        for found in map(self._named, (lock.address for lock in self._by_handle[handle])):
-            if found is not None:
-                name, kind, path = found
-                role = role_of(path)
-                return f"{kind} {name}" + (f" ({role})" if role else "") + ", shared by processes"
-        what = "RLock" if lock.recursive else "Lock" if lock.is_lock else "Semaphore"
-        return f"a {what} of multiprocessing whose name was not found"
 
     def _named(self, semlock: int) -> Optional[Tuple[str, str, Tuple[str, ...]]]:
         """Return (name, type, attributes) by which the program refers to a SemLock; None if not found.
@@ -287,6 +291,15 @@ class SemaphoreBook:
             if name is not None:
                 return (name, *seen[-1])
         return None
+
+
+def _description(lock: SemLock, named: Optional[Tuple[str, str, Tuple[str, ...]]]) -> str:
+    if named is not None:
+        name, kind, path = named
+        role = role_of(path)
+        return f"{kind} {name}" + (f" ({role})" if role else "") + ", shared by processes"
+    what = "RLock" if lock.recursive else "Lock" if lock.is_lock else "Semaphore"
+    return f"a {what} of multiprocessing whose name was not found"
 
 
 def semaphore_files(maps: Any, files: Sequence[MappedFile] = ()) -> Dict[int, str]:

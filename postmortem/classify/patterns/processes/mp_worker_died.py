@@ -99,9 +99,14 @@ _QUEUE = Template(
     "{thread} waits at {frame} until all items of a JoinableQueue are done, but no process that took them is left: {told}"
 )
 _GETS = Template(
-    "{thread} waits{at} for an item of a multiprocessing.Queue, but no other process has that queue any more: "
-    "{count:n child process|child processes} of this one {count:v has|have} ended"
+    "{thread} waits{at} for an item of a multiprocessing.Queue, but {left}: {count:n child process|child processes} of this one "
+    "{count:v has|have} ended"
 )
+_NO_OTHER = Template("no other process has that queue any more")
+_ALL_WANT = Template(
+    "{count:v the other process that has that queue waits|all @ others that have that queue wait} for items"
+)
+_WANTS_ITEM = Template("process {pid} waits for an item of a queue itself")
 _ALONE = Template("the queue's pipe is {pipe}: only this process could write to it, and no feeder thread of it does")
 _GETS_REMEDY = Template(
     "Find out why the workers ended without handing over their items: killed, ended by os._exit before the feeder thread had "
@@ -280,21 +285,45 @@ def _nobody_puts(view: View, process: Process, thread: Thread) -> Iterator[Match
     wanted = view.graph.places.resource(process.pid, thread.wait.resource) if thread.wait is not None else None
     if stuck is None or frame is None or wanted is None or wanted.kind not in ("pipe", "socket") or not ended:
         return
-    feeders = [other for other in process.threads if any(in_table(one, FEEDS) for one in other.python)]
-    feeds = any(
-        other.wait is None or other.wait.kind != "condition" for other in feeders
-    )  # else it has no item to write
-    if feeds or any(end.pid != process.pid for end in wanted.ends):
-        return  # items are still to come, or another process has the queue
+    if _has_items(process):
+        return  # they are still to come
+    others = {end.pid for end in wanted.ends} - {process.pid}
+    left = [child for child in view.children(process) if child.pid in others]
+    if len(left) < len(others) or not all(_wants_items(view, child) for child in left):
+        return  # another process has the queue
+    failed = any(one.status != 0 for one in ended)
     yield Match(
-        confidence="likely",
-        summary=_GETS(thread=clauses.named(thread), at=clauses.at(frame), count=len(ended)),
-        evidence=(_ALONE(pipe=wanted.description), *told(view, ended)),
+        confidence="likely" if failed or not left else "possible",
+        summary=_GETS(
+            thread=clauses.named(thread),
+            at=clauses.at(frame),
+            left=_ALL_WANT(count=len(left)) if left else _NO_OTHER(),
+            count=len(ended),
+        ),
+        evidence=(
+            *(() if left else (_ALONE(pipe=wanted.description),)),
+            *(_WANTS_ITEM(pid=child.pid) for child in left[:_SHOWN]),
+            *told(view, ended),
+        ),
         culprits=(view.culprit(process, frame, thread),),
         victims=tuple(view.victim_of(one) for one in view.graph.behind(frozenset((agent,)))),
         remedy=_GETS_REMEDY(),
         pid=process.pid,
     )
+
+
+def _has_items(process: Process) -> bool:
+    """Return whether a feeder thread of a process has an item to write: it does not wait for one."""
+    feeders = [thread for thread in process.threads if any(in_table(frame, FEEDS) for frame in thread.python)]
+    return any(feeder.wait is None or feeder.wait.kind != "condition" for feeder in feeders)
+
+
+def _wants_items(view: View, child: Process) -> bool:
+    """Return whether a process waits for an item itself, for good, and has none to hand over."""
+    main = view.main(child)
+    if main is None or not gets_item(main.python) or _has_items(child):
+        return False
+    return view.graph.stuck(Agent(child.pid, main.tid)) is not None and not view.moves(main)
 
 
 def _pool(view: View, process: Process, pool: Pool) -> Iterator[Answer]:

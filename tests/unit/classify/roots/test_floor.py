@@ -13,6 +13,7 @@ from postmortem.classify.facts.view import View
 from postmortem.classify.roots.floor import Verdict, floor, pattern_of
 from postmortem.classify.roots.roots import Root, waiting
 from postmortem.evidence import (
+    SIGNALLED,
     Calling,
     Crash,
     Evidence,
@@ -78,6 +79,9 @@ THREADS: Dict[str, Tuple[Process, RootKind, Optional[str]]] = {
     "mutex of a forked child": (main_waits("mutex", "mutex", forked=True), "native-lock", "fork-inherited-lock"),
     "futex": (main_waits("futex", None), "native-lock", "orphaned-lock"),
     "shared semaphore": (main_waits("semaphore", "shared-semaphore"), "shared-lock", "semaphore-orphan"),
+    "notification shared by processes": (
+        main_waits("semaphore", "shared-semaphore", thing={"state": SIGNALLED}), "signal", "missed-wakeup",
+    ),
     "lock on a file": (main_waits("file", "file-lock", "flock"), "file-lock", "file-lock-wait"),
     "socket": (main_waits("socket", "socket", "recvfrom"), "socket", "network-wait"),
     "socket that could not be read": (main_waits("socket", None, "recvfrom"), "socket", "network-wait"),

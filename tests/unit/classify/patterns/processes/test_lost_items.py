@@ -6,7 +6,7 @@ from typing import Optional
 
 import pytest
 
-from postmortem.evidence import End, Ended, Resource, Wait, Waker
+from postmortem.evidence import End, Ended, Resource, Wait, Waker, replace
 
 from .....support.diagnosed import classify
 from .....support.make import counters, evidence, frame, process, stack, thread
@@ -56,3 +56,42 @@ def test_an_item_that_nobody_says_is_done(other: str, gone: bool, expected: Opti
     known = evidence(process([main], ended=ended), *workers)
     firm = {f.pattern: f.confidence for f in classify(known).findings if f.confidence != "possible"}
     assert firm.get("missed-wakeup") == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "waits", "feeds", "expected"),
+    [
+        (3, True, False, "likely"),
+        (0, True, False, None),  # it may have done all that it was to do
+        (3, False, False, None),  # the other one is at work
+        (3, True, True, None),  # the other one has an item to hand over
+    ],
+)
+def test_an_item_that_only_an_ended_worker_had(status: int, waits: bool, feeds: bool, expected: Optional[str]) -> None:
+    """All that are left wait for items themselves."""
+    gets = (*stack("multiprocessing.connection.recv_bytes", "multiprocessing.queues.get"), frame("main", 14))
+
+    def pipe(pid: int, other: int) -> Resource:
+        ends = (End(pid, 3, "r"), End(pid, 4, "w"), End(other, 4, "w"))
+        wakers = (Waker("end", "kernel", pid=pid), Waker("end", "kernel", pid=other))
+        return Resource("pipe-1", "pipe", "pipe", waiters=(pid,), ends=ends, wakers=wakers, closed=True)
+
+    asks = Wait("pipe", "read", "pipe-1", endless=True, fd=3)
+    parent = process(
+        [thread(1, gets, wait=asks, counters=counters())],
+        resources=(pipe(1, 2),), ended=(Ended(7, "zombie", "Process-1", status),), signal_handlers=(),
+    )  # fmt: skip
+    main = (
+        thread(2, gets, wait=asks, counters=counters())
+        if waits
+        else thread(2, (frame("crunch", 3),), counters=counters(0.9))
+    )
+    feeder = thread(
+        3, stack("multiprocessing.queues._feed"), wait=Wait("pipe", "write", endless=True), counters=counters()
+    )
+    child = process(
+        [replace(main, is_main=True), *([feeder] if feeds else [])],
+        resources=(pipe(2, 1),), pid=2, ppid=1, signal_handlers=(),
+    )  # fmt: skip
+    firm = {f.pattern: f.confidence for f in classify(evidence(parent, child)).findings if f.confidence != "possible"}
+    assert firm.get("mp-worker-died") == expected
