@@ -100,6 +100,10 @@ _INNERMOST = 5
 #: The frame in which a child of multiprocessing begins.
 BEGINS = tuple(itertools.product(multiprocessing("process"), ("_bootstrap",)))
 
+#: Functions of multiprocessing's managers: a thread of the server for each client, and a client's call.
+SERVES_CLIENT = tuple(itertools.product(multiprocessing("managers"), ("serve_client",)))
+ASKS_MANAGER = tuple(itertools.product(multiprocessing("managers"), ("_callmethod",)))
+
 #: Functions that wait for work done by any other threads of the process.
 COLLECTS = (
     ("/queue.py", "join"),
@@ -177,6 +181,14 @@ NO_STORAGE = (
     "msleep",
     "do_freezer_trap",
 )
+
+
+def request_of(client: Sequence[PythonFrame], server: Sequence[PythonFrame]) -> Optional[str]:
+    """Return the method that both a client of a multiprocessing manager asks for and a thread of the manager runs; else None."""
+    asks = next((i for i, frame in enumerate(client) if in_table(frame, ASKS_MANAGER)), len(client))
+    runs = next((i for i, frame in enumerate(server) if in_table(frame, SERVES_CLIENT)), 0)
+    asked = client[asks + 1].function if asks + 1 < len(client) else None
+    return asked if runs and asked == server[runs - 1].function else None
 
 
 def gets_item(frames: Sequence[PythonFrame]) -> bool:

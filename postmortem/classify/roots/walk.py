@@ -8,7 +8,7 @@ from typing import Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 from ...evidence import Process, Resource, Thread
 from ...waitgraph import Agent, Edge, Place
 from ...waitgraph.edges import EdgeKind
-from ..facts.knowledge import is_library
+from ..facts.knowledge import is_library, request_of
 from ..facts.view import View
 from .rest import asks_for_a_result, awaits_request, serves
 
@@ -281,6 +281,9 @@ def _inside(view: View, edge: Edge, process: Agent) -> Optional[Agent]:
     main = place.main if place is not None else None
     if place is None or main is None:
         return None
+    asked = _asked_of_manager(view, edge, place)
+    if asked is not None:
+        return asked
     if main.wait is None or view.computes(main):
         return Agent(process.pid, main.tid)
     if _waits_for_anyone(view, place, main) or (main.wait.kind == "sleep" and _is_served_beside(view, edge, place)):
@@ -293,6 +296,16 @@ def _inside(view: View, edge: Edge, process: Agent) -> Optional[Agent]:
     if edge.kind in ("pipe", "socket", "descriptors") and _reads_too(view, edge, process.pid, main):
         return None
     return Agent(process.pid, main.tid)
+
+
+def _asked_of_manager(view: View, edge: Edge, place: Place) -> Optional[Agent]:
+    """Return a thread of a multiprocessing manager that runs the method which the waiter asks for; None if there is none.
+
+    A manager has a thread for each client. Those in one method are taken to wait for the same.
+    """
+    client = view.graph.places.thread(edge.waiter)
+    frames = client.python if client is not None else ()
+    return next((Agent(place.pid, t.tid) for t in place.process.threads if request_of(frames, t.python)), None)
 
 
 def _waits_for_anyone(view: View, place: Place, main: Thread) -> bool:

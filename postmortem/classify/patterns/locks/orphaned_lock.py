@@ -87,9 +87,6 @@ _MANAGERS_REMEDY = Template(
     "A manager does not release what a client held that was killed. Let clients that may be killed hold no lock of a manager, "
     "acquire it with a time limit, or use a lock that ends with its holder (fcntl.flock), and start the job anew when one dies."
 )
-#: Functions of multiprocessing's managers: a thread of the server for each client, and a client's call (Lib/multiprocessing).
-_SERVES_CLIENT = tuple((file, "serve_client") for file in knowledge.multiprocessing("managers"))
-_ASKS_MANAGER = tuple((file, "_callmethod") for file in knowledge.multiprocessing("managers"))
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -116,7 +113,9 @@ def _of_manager(view: View, manager: Process) -> Iterator[Match]:
     waits for the same lock, no client that is still connected has it, unless it asks for what it has: *likely* only where a
     process has ended that may have been a client.
     """
-    serving = [t for t in manager.threads if any(knowledge.in_table(frame, _SERVES_CLIENT) for frame in t.python)]
+    serving = [
+        t for t in manager.threads if any(knowledge.in_table(frame, knowledge.SERVES_CLIENT) for frame in t.python)
+    ]
     wanted = {thread.wait.resource for thread in serving if thread.wait is not None and thread.wait.kind == "lock"}
     lock = view.graph.places.resource(manager.pid, next(iter(wanted))) if len(wanted) == 1 else None
     if lock is None or lock.kind != "lock" or not lock.locked or lock.owner_tid is not None:
@@ -152,7 +151,7 @@ def _clients(view: View, manager: Process) -> Iterator[Tuple[Process, Thread, Py
         for thread in client.threads:
             socket = resources.get(thread.wait.resource or "") if thread.wait is not None else None
             frame = own_frame(thread.python)
-            asks = any(knowledge.in_table(one, _ASKS_MANAGER) for one in thread.python)
+            asks = any(knowledge.in_table(one, knowledge.ASKS_MANAGER) for one in thread.python)
             if asks and socket is not None and frame is not None and any(e.pid == manager.pid for e in socket.ends):
                 yield client, thread, frame
 

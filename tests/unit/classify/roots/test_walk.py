@@ -308,3 +308,27 @@ def test_a_result_of_a_process_pool_is_followed_to_the_worker_at_work() -> None:
     idle, busy = (process([thread(n, [frame("run", n)], is_main=True)], pid=n, ppid=1) for n in (7, 8))
     way = follow(View(evidence(parent, idle, busy)), Agent(1, 1))
     assert way.end == Agent(8, 8)
+
+
+@pytest.mark.parametrize(("method", "end"), [("get", Agent(2, 22)), ("put", Agent(2, 20))])
+def test_a_client_of_a_manager_leads_to_the_thread_that_serves_it(method: str, end: Agent) -> None:
+    """To the one in the method that the client asks for; without one there, to what the server's main thread waits for."""
+    asks = (
+        *stack("multiprocessing.connection.recv", "multiprocessing.managers._callmethod"),
+        frame("get", 2, "<string>"),
+    )
+    ends = (Waker("end", "kernel", pid=2),)
+    client = whole(
+        [thread(1, (*asks, frame("outer", 5)), wait=Wait("socket", "read", "s", endless=True))],
+        Resource("s", "socket", "socket", wakers=ends, peer_in_tree=True),
+    )
+    serve = stack("multiprocessing.managers.serve_client")
+    server = process(
+        [
+            thread(20, stack("multiprocessing.managers.serve_forever"), wait=Wait("sleep", "clock_nanosleep"), is_main=True),
+            thread(21, (*stack("multiprocessing.connection.recv"), *serve), wait=Wait("socket", "read", endless=True)),
+            thread(22, (*stack(f"queue.{method}"), *serve), wait=Wait("condition", "futex", "q", endless=True)),
+        ],
+        resources=(Resource("q", "queue", "Queue", waiters=(22,)),), pid=2, ppid=1,
+    )  # fmt: skip
+    assert way(client, server).end == end
