@@ -36,6 +36,7 @@ from ...facts.sessions import Session, session_of, sessions
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from ...roots.rest import asks_for_lock, is_asleep
+from ...roots.walk import follow
 
 PATTERN = Pattern(
     id="database-lock-wait",
@@ -405,8 +406,9 @@ def _native(view: View, process: Process, thread: Thread, lock: Resource, inside
         culprits.append(view.culprit(owner, held, holder))
     told = _HELD_BY(holder=clauses.named(holder), at=clauses.at(held)) if holder is not None else None
     moves = view.moves(thread)
+    in_circle = bool(follow(view, Agent(process.pid, thread.tid)).cycle)  # which is then the cause
     return Match(
-        confidence="possible" if moves else "proven" if stuck and not lock.owner_gone else "likely",
+        confidence="possible" if moves or in_circle else "proven" if stuck and not lock.owner_gone else "likely",
         summary=_WRITES(
             thread=clauses.named(thread),
             at=clauses.at(frame),

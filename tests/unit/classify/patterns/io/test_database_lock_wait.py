@@ -11,7 +11,7 @@ from postmortem.classify.roots.roots import roots
 from postmortem.evidence import Calling, End, Evidence, Loop, NativeFrame, PythonFrame, Resource, Task, TaskWait, Wait
 from postmortem.evidence import replace as changed
 
-from .....support.make import counters, evidence, found, frame, lines, process, samples, stack, thread
+from .....support.make import counters, evidence, found, frame, lines, process, samples, stack, thread, verdict
 
 ASKS = Wait("socket", "poll", "socket-1", endless=True, fd=6, detail="socket", verb="call")
 
@@ -177,6 +177,22 @@ def test_a_writer_that_begins_twice_has_its_own_deadlock() -> None:
     twice = thread(1, frames, wait=Wait("mutex", "futex", "m", endless=True), is_main=True)
     other = thread(2, frames, wait=Wait("mutex", "futex", "m", endless=True))
     assert "database-lock-wait" not in found(evidence(process([twice, other], resources=(lock,))))
+
+
+def test_a_writer_in_a_circle_with_a_lock_of_python() -> None:
+    """The holder of the transaction wants a lock that the waiting writer has: the order of the two is the cause."""
+    begins = Resource(
+        "m", "mutex", "a mutex wanted in mdb_txn_renew0", locked=True, waiters=(1,), owner_tid=2, owner_basis="recorded"
+    )
+    guard = Resource(
+        "g", "lock", "Lock guard", locked=True, waiters=(2,), owner_tid=1, owner_basis="recorded", closed=True
+    )
+    frames = (NativeFrame("mdb_txn_renew0", "/site/lmdb/cpython.so", 0x10), frame("checkpoint", 63))
+    writer = thread(1, frames, wait=Wait("mutex", "futex", "m", endless=True), is_main=True)
+    holder = thread(2, [frame("store", 34)], wait=Wait("lock", "futex", "g", endless=True))
+    known = evidence(process([writer, holder], resources=(begins, guard), signal_handlers=()))
+    assert verdict(known) == "lock-order-deadlock"
+    assert found(known).get("database-lock-wait") in (None, "possible")
 
 
 LIBRARY = "/venv/lib/python3.12/site-packages/redis"
