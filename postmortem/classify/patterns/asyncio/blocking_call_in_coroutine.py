@@ -59,6 +59,8 @@ _COMES_BACK = Template("the callbacks of the loop of {thread} return")
 _TURNED = Template("the loop of {thread} began another turn during the window: its callbacks return")
 #: Seconds by which a loop's first timer is late after several long calls in a row.
 _VERY_LATE_S = 2.0
+#: Times a second that a loop's thread wakes in calls each of which lasts for a tenth of a second or more, on average.
+_FEW_WAKES = 10.0
 _GOES_ON = Template("the loop of {thread} goes from callback to callback, although its turn is long")
 _IN_COROUTINE = Template("{thread} computes in the coroutine {function} itself, and does not await")
 _FILLS = Template("{thread} fills {queue}, which has no bound and never makes it wait, so the loop never gets a turn")
@@ -137,7 +139,7 @@ def _has_long_callbacks(loop: Loop) -> bool:
 def _again(
     view: View, process: Process, thread: Thread, loop: Optional[Loop], kept: Optional[PythonFrame]
 ) -> Optional[float]:
-    """Return the share of samples at a line where one callback after the other waits or computes while the loop is late.
+    """Return the share of samples at a line where one callback after the other waits long, or computes while the loop is late.
 
     The loop turns, or its turn goes on with the next callback, but each makes the same synchronous call. None otherwise.
     """
@@ -146,7 +148,9 @@ def _again(
     late = loop.next_timer_s is not None and loop.next_timer_s < -LATE_S
     waits = thread.wait is not None and thread.wait.kind not in ("gil", "event-loop") and view.rests(thread)
     called = _is_very_late(loop) and _has_long_callbacks(loop) and not is_coroutine(process, loop, kept)
-    if not late or not (waits or called):
+    wakes = view.switches(thread)
+    long = waits and wakes is not None and wakes <= _FEW_WAKES  # though the first of the loop's timers has just been served
+    if not ((late and (waits or called)) or long):
         return None
     place = (kept.file, kept.function, kept.line)
     share = view.sampled_share(thread, lambda frames: any((f.file, f.function, f.line) == place for f in frames))

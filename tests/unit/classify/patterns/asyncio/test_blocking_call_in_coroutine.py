@@ -42,12 +42,13 @@ def blocked(
     looks: Looks = ((90, STEP),),
     cpu: Optional[float] = 0.0,
     tasks: Tuple[Task, ...] = TASKS,
+    wakes: int = 0,
     **known: Any,
 ) -> Evidence:
-    """One thread, in a callback of its loop. ``cpu`` None: a lone core."""
+    """One thread, in a callback of its loop. ``cpu`` None: a lone core. ``wakes``: in the window of a second."""
     known.setdefault("wait", READS)
     if cpu is not None:
-        known.update(counters=counters(cpu, 0), samples=samples(*looks))
+        known.update(counters=counters(cpu, wakes), samples=samples(*looks))
     main = thread(1, STEP, **known)
     return evidence(process([main], loops=(one,), tasks=tasks), window=1.0 if cpu is not None else None)
 
@@ -114,8 +115,15 @@ def because(known: Evidence) -> str:
 def test_a_loop_that_turns_is_not_kept() -> None:
     """It began a turn during the window; or its turn is long, of many callbacks."""
     punctual = changed(KEPT, callback_lasts_s=None, next_timer_s=-0.1)
-    assert "began another turn during the window" in because(blocked(changed(punctual, turned=True)))
-    assert "from callback to callback" in because(blocked(punctual))
+    assert "began another turn during the window" in because(blocked(changed(punctual, turned=True), wakes=200))
+    assert "from callback to callback" in because(blocked(punctual, wakes=200))
+
+
+@pytest.mark.parametrize(("wakes", "expected"), [(6, "likely"), (200, None)])
+def test_long_calls_between_two_turns(wakes: int, expected: Optional[str]) -> None:
+    """The first timer has just been served, but the thread wakes so seldom that each call at this line lasts long."""
+    served = changed(KEPT, callback_lasts_s=None, turned=True, next_timer_s=-0.05)
+    assert found(blocked(served, wakes=wakes)).get("blocking-call-in-coroutine") == expected
 
 
 @pytest.mark.parametrize("turned", [True, False])
