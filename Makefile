@@ -51,7 +51,7 @@ demo: $(INSTALLED) gdb
 	@$(RUN) -m postmortem demo $(ARGS)
 
 test: $(TESTABLE) gdb
-	@$(RUN) -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 2 $(ARGS)
+	@$(RUN) -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 2 --durations 12 $(ARGS)
 
 lint: $(TESTABLE)
 	$(RUN) -m ruff check .

@@ -1,7 +1,7 @@
 """A synchronous call blocks the thread of an event loop.
 
 **What it looks like.** The loop's thread is inside a callback or the step of a task, at the same call in every sample: a
-sleep, a socket, a subprocess, a lock, or a computation. The loop's `select` is never reached.
+sleep, a socket, a subprocess, a lock, or a computation. The loop's `select` is never reached, or only between long calls.
 
 **Easily mistaken for** a short piece of work between two turns; `event-loop-starvation`, where each of many tasks has a
 little work; `loop-self-wait`, where the call waits for the loop itself.
@@ -59,7 +59,7 @@ _COMES_BACK = Template("the callbacks of the loop of {thread} return")
 _TURNED = Template("the loop of {thread} began another turn during the window: its callbacks return")
 #: Seconds by which a loop's first timer is late after several long calls in a row.
 _VERY_LATE_S = 2.0
-#: Times a second that a loop's thread wakes in calls each of which lasts for a tenth of a second or more, on average.
+#: Wake-ups a second of a loop's thread: with fewer, each of its calls lasts for a tenth of a second or more, on average.
 _FEW_WAKES = 10.0
 _GOES_ON = Template("the loop of {thread} goes from callback to callback, although its turn is long")
 _IN_COROUTINE = Template("{thread} computes in the coroutine {function} itself, and does not await")
@@ -149,7 +149,9 @@ def _again(
     waits = thread.wait is not None and thread.wait.kind not in ("gil", "event-loop") and view.rests(thread)
     called = _is_very_late(loop) and _has_long_callbacks(loop) and not is_coroutine(process, loop, kept)
     wakes = view.switches(thread)
-    long = waits and wakes is not None and wakes <= _FEW_WAKES  # though the first of the loop's timers has just been served
+    long = (
+        waits and wakes is not None and wakes <= _FEW_WAKES
+    )  # though the first of the loop's timers has just been served
     if not ((late and (waits or called)) or long):
         return None
     place = (kept.file, kept.function, kept.line)

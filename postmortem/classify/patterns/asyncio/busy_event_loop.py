@@ -2,7 +2,8 @@
 
 **What it looks like.** The loop's thread uses all the CPU it gets; its `select` is called with a timeout of zero, because
 the ready queue is never empty: a task awaits `sleep(0)` in a loop, a descriptor is always ready (a socket at end of file
-whose reader was not removed), or some task does not leave a cancelled scope of anyio.
+whose reader was not removed), or some task does not leave a cancelled scope of anyio. So it is in trio and gevent
+(`trio.sleep(0)`, `gevent.sleep(0)`), and in Twisted, where a call schedules itself by `callLater(0)`.
 
 **Easily mistaken for** `event-loop-starvation`, where many tasks have real work; for a computation that yields with
 `sleep(0)` now and then, whose samples lie in the computation, not in the loop.

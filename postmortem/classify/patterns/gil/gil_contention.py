@@ -4,6 +4,9 @@
 every sample one runs and the others wait for the interpreter lock (GIL). A thread that does I/O beside them gets its turn
 late, by the 5 ms switch interval for every computing thread before it (the convoy).
 
+Of two threads each has half a core: that is *possible* only. It is *likely* with more, or when a thread beside them waits for its
+turn.
+
 **Easily mistaken for** many idle threads; `gil-thrash`, where the lock changes hands thousands of times a second.
 
 **Why it is slow.** Only the holder of the GIL runs Python code: threads do not make a computation faster.

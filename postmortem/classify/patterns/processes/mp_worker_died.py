@@ -3,12 +3,15 @@
 **What it looks like.** A thread waits for `AsyncResult.get()`, `Pool.map` or the like; every worker of the pool is idle; one of
 them is younger than the others, or has a higher number. Or it waits in `JoinableQueue.join`, and no other process has that
 queue any more. Or a `ProcessPoolExecutor` has seen that a worker ended and gives up, but joins a thread that still writes to
-the workers' pipe. In a core of the parent alone, the numbers of the workers tell that others ended before them.
+the workers' pipe. Or a thread waits in `Queue.get`, a child has ended, and all processes that have the queue wait for items
+themselves. Or all threads of a `ThreadPool` wait for a job, while one waits for a result. In a core of the parent alone, the
+numbers of the workers tell that others ended before them.
 
 **Easily mistaken for** a long task, where a worker is at work; `semaphore-orphan`, where the dead worker also held a lock.
 
 **Why it hangs.** When a worker of `multiprocessing.Pool` dies, the pool starts another one in its place, but does not restart
-the job of the dead one: its result never arrives. The same follows if one of the pool's own threads ends by an exception.
+the job of the dead one: its result never arrives. The same follows if one of the pool's own threads ends by an exception, or
+if a job in a `ThreadPool` raises what is no `Exception`, such as `SystemExit`.
 
 **Remedy.** Use `concurrent.futures.ProcessPoolExecutor`, which raises BrokenProcessPool; give `get` a timeout; look for what
 killed the worker: the OOM killer, a fault in native code, `os._exit`.
@@ -291,7 +294,7 @@ def _nobody_puts(view: View, process: Process, thread: Thread) -> Iterator[Match
     left = [child for child in view.children(process) if child.pid in others]
     if len(left) < len(others) or not all(_wants_items(view, child) for child in left):
         return  # another process has the queue
-    failed = any(one.status != 0 for one in ended)
+    failed = any(one.status for one in ended)  # 0 for one that was done; None may be that, too
     yield Match(
         confidence="likely" if failed or not left else "possible",
         summary=_GETS(
