@@ -21,7 +21,8 @@ class Loop(msgspec.Struct, frozen=True):
     scheduled: Optional[int] = None  # number of timers
     running_task: Optional[str] = None
     spins_per_s: Optional[float] = None
-    ready_callbacks: Tuple[PythonFrame, ...] = ()  # functions in the ready queue that are not task steps
+    # functions in the ready queue that are not task steps; of a Twisted reactor without any: of its next timer
+    ready_callbacks: Tuple[PythonFrame, ...] = ()
     readers: Optional[int] = None  # descriptors in the selector
     sockets: Tuple[str, ...] = ()  # ids in Process.resources of the watched sockets
     watchers: Tuple[PythonFrame, ...] = ()  # functions called when a watched descriptor is ready, except the loop's own

@@ -53,7 +53,10 @@ class OtherLoops:
         return loops, tasks
 
     def _read_reactor(self, loop: LoopState) -> None:
-        """Set the number of calls that a Twisted reactor is to make in its next turn, their functions, and its timers."""
+        """Set the number of calls that a Twisted reactor is to make in its next turn, their functions, and its timers.
+
+        Without any, the function is that of the next timer.
+        """
         objects, functions = self._python.objects, Functions(self._python.frames)
         try:
             values = attributes(objects, loop.address)
@@ -61,9 +64,11 @@ class OtherLoops:
             threads = objects.items(values["threadCallQueue"], _MAX_CALLS)
             called = [call for call in map(self._delayed, new) if call is not None]
             called += [objects.items(call)[0] for call in threads]
+            following = objects.items(values["_pendingTimedCalls"], _MAX_CALLS)[:1]  # a heap, the next one first
         except (Fault, NotThat, KeyError, IndexError):
             return
-        codes = [code for call in called for code in [functions.code(call)] if code is not None]
+        calls = called or [call for call in map(self._delayed, following) if call is not None]
+        codes = [code for call in calls for code in [functions.code(call)] if code is not None]
         loop.ready, loop.callbacks = len(called), [code.address for code in codes]
         loop.scheduled = objects.length_or_none(values.get("_pendingTimedCalls"))
 

@@ -9,8 +9,13 @@ from ....evidence import Loop, Process, PythonFrame, Task, Thread
 from ...facts import knowledge
 from ...facts.view import View
 
-#: Frames that run one callback: (path suffix, functions).
-STEPS = (knowledge.LOOP_STEP, ("uvloop/loop.pyx", "_run"), ("tornado/ioloop.py", "_run_callback"))
+#: Frames that run one callback: (path suffix, functions). Twisted's also serve descriptors (18.9-25.5).
+STEPS = (
+    *knowledge.LOOP_STEPS,
+    ("uvloop/loop.pyx", "_run"),
+    ("tornado/ioloop.py", "_run_callback"),
+    *((f"twisted/internet/{module}.py", "_doReadOrWrite") for module in ("epollreactor", "posixbase", "selectreactor")),
+)
 #: Least share of the samples inside a callback that are in the same function. In loops under load, whose steps take a
 #: millisecond each, one function is in less than half of them.
 MIN_SAME = 0.9

@@ -238,3 +238,16 @@ def test_a_callback_that_runs_the_loop_itself_blocks_nothing() -> None:
     another = loop("loop-2", 1, ready=0)
     known = evidence(process([main], loops=(one, another), tasks=TASKS))
     assert found(known)["blocking-call-in-coroutine"] == "likely"
+
+
+@pytest.mark.parametrize("step", [("runUntilCurrent", "base.py"), ("_doReadOrWrite", "epollreactor.py")])
+def test_a_call_that_keeps_a_reactor_of_twisted(step: Tuple[str, str]) -> None:
+    """Its timers and its descriptors are served on one thread, too."""
+    package = "/venv/lib/python3.12/site-packages/twisted/internet"
+    main_loop = frame("mainLoop", 694, f"{package}/base.py")
+    frames = (frame("fetch", 12), frame(step[0], 1094, f"{package}/{step[1]}"), main_loop)
+    main = thread(1, frames, wait=READS, counters=counters(0.0, 2), samples=samples((50, frames)))
+    reactor = changed(loop("loop-1", 1), kind="twisted", turned=None, callback_lasts_s=None, turn_s=None)
+    known = evidence(process([main], loops=(reactor,)))
+    assert found(known)["blocking-call-in-coroutine"] == "likely"
+    assert [culprit.line for culprit in classify(known).findings[0].culprits] == [12]
