@@ -164,13 +164,13 @@ def _starves(view: View, process: Process, resource: Resource, agent: Agent) -> 
 
     It waits without a time limit. That of a wait for a pool only turns the hang into an error, which is seldom caught.
     """
-    thread = view.graph.places.thread(agent)
-    wait = thread.wait if thread is not None else None
+    one = view.graph.places.thread(agent) or view.graph.places.task(agent)
+    wait = one.wait if one is not None else None
     endless = wait is not None and (wait.endless is True or resource.kind == "pool")
     more = _wants(view, agent, resource) and endless
     if resource.kind == "pool" and _waits_for_one_who_wants(view, agent, resource):
         return True
-    return (more and thread is not None and not view.moves(thread)) or view.graph.stuck(agent) is not None
+    return (more and not _moves(view, agent)) or view.graph.stuck(agent) is not None
 
 
 def _waits_for_one_who_wants(view: View, agent: Agent, resource: Resource) -> bool:

@@ -871,3 +871,22 @@ def test_threads_of_a_library_that_all_wait_while_tasks_queue_for_them(
         [loop, *workers], parts, turn, *futures, tasks=(*served, *behind), loops=(Loop("loop-1", 1, main_task="t-2"),)
     )
     assert found(known).get("pool-exhausted") == expected
+
+
+@pytest.mark.parametrize(("moved", "likely"), [(None, True), (True, False)])
+def test_a_task_that_wants_another_permit_of_the_only_one_that_it_has(moved: Optional[bool], likely: bool) -> None:
+    """A greenlet is in the body of the semaphore's `with`, and enters another: others may refer to it, but none has a part."""
+    wants = TaskWait("semaphore", "s", endless=True)
+    task = Task(
+        "t", "outer", "pending", "loop-1", (frame("inner", 5), frame("outer", 7)), None, wait=wants, moved=moved
+    )
+    gate = Resource(
+        "s", "async-semaphore", "gevent.Semaphore sem (0 of 1 left)", limit=1, waiting_tasks=("t",),
+        wakers=(
+            Waker("holder", "with-slot", task="t", frame=frame("outer", 7)),
+            Waker("reach", "memory", name="global sem", grade="refers"),
+        ),
+    )  # fmt: skip
+    polls = thread(1, stack("gevent.hub.run"), wait=Wait("event-loop", "epoll_wait", endless=True), counters=counters())
+    known = whole([polls], gate, tasks=(task,), loops=(Loop("loop-1", 1, kind="gevent"),))
+    assert (found(known).get("pool-exhausted") == "likely") is likely
