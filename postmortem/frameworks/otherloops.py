@@ -28,6 +28,8 @@ _LOOPS: Dict[Tuple[str, str], str] = {
 }
 _FUNCTIONS = frozenset(function for _file, function in _LOOPS)
 _MAX_CALLS = 1_000
+#: The function of a reactor in which its local ``call`` is the timer that is served, and its file.
+_SERVES = ("runUntilCurrent", "twisted/internet/base.py")
 
 
 class OtherLoops:
@@ -48,14 +50,14 @@ class OtherLoops:
                     continue
                 loop = LoopState(runner, kind, thread.ident, state="running")
                 if kind == "twisted":
-                    self._read_reactor(loop)
+                    self._read_reactor(loop, thread.frames)
                 loops.append(loop)
         return loops, tasks
 
-    def _read_reactor(self, loop: LoopState) -> None:
+    def _read_reactor(self, loop: LoopState, frames: List[Frame]) -> None:
         """Set the number of calls that a Twisted reactor is to make in its next turn, their functions, and its timers.
 
-        Without any, the function is that of the next timer.
+        Without any, the function is that of the next timer, or of the one that is just served.
         """
         objects, functions = self._python.objects, Functions(self._python.frames)
         try:
@@ -64,10 +66,11 @@ class OtherLoops:
             threads = objects.items(values["threadCallQueue"], _MAX_CALLS)
             called = [call for call in map(self._delayed, new) if call is not None]
             called += [objects.items(call)[0] for call in threads]
-            following = objects.items(values["_pendingTimedCalls"], _MAX_CALLS)[:1]  # a heap, the next one first
+            following = list(objects.items(values["_pendingTimedCalls"], _MAX_CALLS)[:1])  # a heap, the next one first
+            following += [call for frame in frames if frame.is_in(*_SERVES) for call in [self._local(frame)] if call]
         except (Fault, NotThat, KeyError, IndexError):
             return
-        calls = called or [call for call in map(self._delayed, following) if call is not None]
+        calls = called or [call for call in map(self._delayed, following) if call is not None][:1]
         codes = [code for call in calls for code in [functions.code(call)] if code is not None]
         loop.ready, loop.callbacks = len(called), [code.address for code in codes]
         loop.scheduled = objects.length_or_none(values.get("_pendingTimedCalls"))
@@ -79,6 +82,10 @@ class OtherLoops:
         if cancelled is None or objects.integer_or_none(cancelled):
             return None
         return attribute(objects, call, "func")
+
+    def _local(self, frame: Frame) -> Optional[int]:
+        """Return the ``DelayedCall`` that a reactor serves; None if it serves none."""
+        return self._python.frames.local(frame, "call")
 
     @staticmethod
     def _running(frames: List[Frame]) -> Iterator[Tuple[Frame, str]]:

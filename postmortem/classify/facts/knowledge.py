@@ -29,7 +29,7 @@ LOOP_TURN = (
 #: The event loop's own code: a sample with only these innermost frames did no work of the program.
 LOOP_MACHINERY = (
     "asyncio/", "/selectors.py", "/anyio/", "/uvloop/", "/sniffio/", "/contextvars.py", "/trio/", "/outcome/", "/gevent/",
-    "/twisted/internet/",
+    "/twisted/internet/", "/twisted/logger/", "/twisted/python/",
 )  # fmt: skip
 
 #: Functions in which a thread waits until a coroutine that it has handed to a loop of another thread has ended. Sources:

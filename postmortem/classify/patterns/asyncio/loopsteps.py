@@ -14,7 +14,9 @@ STEPS = (
     *knowledge.LOOP_STEPS,
     ("uvloop/loop.pyx", "_run"),
     ("tornado/ioloop.py", "_run_callback"),
-    *((f"twisted/internet/{module}.py", "_doReadOrWrite") for module in ("epollreactor", "posixbase", "selectreactor")),
+    ("twisted/internet/epollreactor.py", "_doReadOrWrite"),
+    ("twisted/internet/posixbase.py", "_doReadOrWrite"),
+    ("twisted/internet/selectreactor.py", "_doReadOrWrite"),
 )
 #: Least share of the samples inside a callback that are in the same function. In loops under load, whose steps take a
 #: millisecond each, one function is in less than half of them.
