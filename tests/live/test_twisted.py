@@ -82,7 +82,7 @@ reactor.run()
 @RELEASES
 @pytest.mark.parametrize(("pause", "expected"), [("0", "busy-event-loop"), ("0.1", None)])
 def test_a_reactor_that_spins(version: str, release: str, pause: str, expected: Optional[str], tmp_path: Path) -> None:
-    """The line that schedules the call again; one that comes back now and then is no spin."""
+    """The function that schedules itself again; one that comes back now and then is no spin."""
     try:
         python = environment(interpreter(version), (f"twisted=={release}",))
     except NotRecorded as exc:
@@ -92,4 +92,9 @@ def test_a_reactor_that_spins(version: str, release: str, pause: str, expected: 
     assert report["verdict"] == expected
     if expected:
         first = report["findings"][0]
-        assert first["confidence"] == "likely" and 10 in {culprit["line"] for culprit in first["culprits"]}
+        lines = {culprit["line"] for culprit in first["culprits"]}
+        assert first["confidence"] == "likely" and lines & {
+            8,
+            9,
+            10,
+        }  # its first line where no sample caught it at work
