@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
 import shutil
@@ -11,8 +10,7 @@ import sys
 import sysconfig
 import tempfile
 from pathlib import Path
-from types import FrameType
-from typing import Dict, Generator, Iterator, List, Optional, Tuple
+from typing import Dict, Generator, List, Optional, Tuple
 
 import pluggy
 import pytest
@@ -20,12 +18,15 @@ import pytest
 from . import opening, opening_hook
 from .allowed import ALLOWED
 from .support import required
+from .support.work import ends
 
 _HERE = Path(__file__).resolve().parent
 _PACKAGE = _HERE.parent / "postmortem"
 _NAME = "_opening_hook"
 _MOST_REPORTS, _MOST_LINES = 2, 80  # of a failed test
-_LIMIT_S = 300.0  # for each of a test's setup, call and teardown; the longest takes about a minute
+#: For each of a test's setup, call and teardown; the longest takes two minutes. A test that native code keeps hanging ends its
+#: worker later (faulthandler_timeout in pyproject.toml).
+_LIMIT_S = 600.0
 _OWNER = pytest.StashKey[Path]()
 _ENVIRONMENT = pytest.StashKey[Dict[str, str]]()
 
@@ -72,26 +73,10 @@ def pytest_configure(config: pytest.Config) -> None:
     opening_hook.install(str(notes), str(_PACKAGE), str(_HERE))
 
 
-@contextlib.contextmanager
-def _limited() -> Iterator[None]:
-    """Fail a test that hangs, so that the others run; one that hangs in native code ends its worker (faulthandler_timeout)."""
-
-    def give_up(number: int, frame: Optional[FrameType]) -> None:
-        pytest.fail(f"hangs: not at its end after {_LIMIT_S:g} s")
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, _LIMIT_S)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call() -> Generator[None, pluggy.Result[None], None]:
-    """Limit the time of the test itself."""
-    with _limited():
+    """Fail a test that hangs, so that the others run."""
+    with ends(_LIMIT_S):
         yield
 
 
@@ -108,7 +93,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, pluggy.Result[Non
     """Skip a test, or in CI fail it, for which something is missing; limit the time of its fixtures."""
     for marker in item.iter_markers("needs"):
         required.check(marker)
-    with _limited():
+    with ends(_LIMIT_S):
         yield
 
 
@@ -117,7 +102,7 @@ def pytest_runtest_teardown(
     item: pytest.Item, nextitem: Optional[pytest.Item]
 ) -> Generator[None, pluggy.Result[None], None]:
     """Fail the test that leaves the environment other than it was: those after it would fail in its stead."""
-    with _limited():
+    with ends(_LIMIT_S):
         outcome = yield
     outcome.get_result()
     before, after = item.config.stash[_ENVIRONMENT], environment()

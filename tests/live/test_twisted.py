@@ -44,15 +44,19 @@ reactor.run()
 """
 
 
+def installed(version: str, release: str) -> str:
+    """Return an interpreter of that version with that release of Twisted; skip if it cannot be had."""
+    try:
+        return str(environment(interpreter(version), (f"twisted=={release}",)))
+    except NotRecorded as exc:
+        lacking(str(exc))
+
+
 @RELEASES
 @pytest.mark.parametrize("does", ["calls", "rests"])
 def test_calls_that_did_not_wake_the_reactor(version: str, release: str, does: str, tmp_path: Path) -> None:
     """The call, the line that made it and the reactor that slept on; an idle reactor gets no finding."""
-    try:
-        python = environment(interpreter(version), (f"twisted=={release}",))
-    except NotRecorded as exc:
-        lacking(str(exc))
-    with Program(str(python), SOURCE, tmp_path, does) as program:
+    with Program(installed(version, release), SOURCE, tmp_path, does) as program:
         report = capture_pid(program.pid, tmp_path, "--observe", "0.5")
     assert report["verdict"] == ("loop-not-woken" if does == "calls" else None)
     if does == "calls":
@@ -83,11 +87,7 @@ reactor.run()
 @pytest.mark.parametrize(("pause", "expected"), [("0", "busy-event-loop"), ("0.1", None)])
 def test_a_reactor_that_spins(version: str, release: str, pause: str, expected: Optional[str], tmp_path: Path) -> None:
     """The function that schedules itself again; one that comes back now and then is no spin."""
-    try:
-        python = environment(interpreter(version), (f"twisted=={release}",))
-    except NotRecorded as exc:
-        lacking(str(exc))
-    with Program(str(python), POLLING, tmp_path, pause) as program:
+    with Program(installed(version, release), POLLING, tmp_path, pause) as program:
         report = capture_pid(program.pid, tmp_path, "--observe", "0.5")
     assert report["verdict"] == expected
     if expected:

@@ -37,9 +37,9 @@ def ends(seconds: float = HANG_S) -> Iterator[None]:
         raise AssertionError(f"no end after {seconds:.0f} s")
 
     before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    left, _interval = signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_REAL, left)  # of a block around this one; 0: none
         signal.signal(signal.SIGALRM, before)

@@ -43,7 +43,7 @@ _SHARE = 0.5
 _FUTURE = frozenset(("set_result", "set_exception", "cancel", "set_running_or_notify_cancel"))
 _EVENT, _CONDITION = frozenset(("set",)), frozenset(("notify", "notify_all", "notifyAll"))
 _RELEASE, _BARRIER = frozenset(("release",)), frozenset(("wait", "abort", "reset"))
-#: Of limiters, too: trio/_sync.py (trio 0.31), anyio/_core/_synchronization.py (anyio 4.11).
+#: Limiters have a second operation: trio/_sync.py (trio 0.31), anyio/_core/_synchronization.py (anyio 4.11).
 _GIVE_BACK = frozenset(("release", "release_on_behalf_of"))
 #: Operations that end a wait, by kind of resource (Lib/threading.py, queue.py, asyncio, concurrent/futures).
 ENDS: Mapping[str, FrozenSet[str]] = {
