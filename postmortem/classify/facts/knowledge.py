@@ -9,7 +9,7 @@ import itertools
 from typing import Optional, Sequence, Tuple
 
 from ... import sourcepaths
-from ...evidence import NativeFrame, PythonFrame, Thread
+from ...evidence import NativeFrame, Process, PythonFrame, Thread
 
 #: Functions that yield one turn to the event loop without waiting for anything: awaiting them in a loop is polling.
 #: asyncio: Lib/asyncio/tasks.py; anyio: _backends/_asyncio.py, _trio.py, lowlevel.py; trio 0.22-0.31: _timeouts.py and
@@ -64,12 +64,17 @@ def multiprocessing(module: str) -> Tuple[str, ...]:
     return f"multiprocessing/{module}.py", f"/multiprocess/{module}.py", f"/billiard/{module}.py"
 
 
+#: Functions of a multiprocessing.pool.Pool's own threads; its workers run the last one.
+POOL_THREADS = tuple(
+    itertools.product(multiprocessing("pool"), ("_handle_workers", "_handle_tasks", "_handle_results", "worker"))
+)
+
 #: Functions in which idle threads of a healthy program wait: (path suffix, function).
 IDLE = (
     ("concurrent/futures/thread.py", "_worker"),
     ("concurrent/futures/process.py", "_process_worker"),
     ("concurrent/futures/process.py", "wait_result_broken_or_wakeup"),
-    *itertools.product(multiprocessing("pool"), ("_handle_workers", "_handle_tasks", "_handle_results", "worker")),
+    *POOL_THREADS,
     *itertools.product(multiprocessing("queues"), ("_feed",)),
     *itertools.product(multiprocessing("resource_tracker"), ("main",)),
     ("anyio/_backends/_asyncio.py", "run"),  # WorkerThread.run: an idle to_thread worker
@@ -189,6 +194,12 @@ def request_of(client: Sequence[PythonFrame], server: Sequence[PythonFrame]) -> 
     runs = next((i for i, frame in enumerate(server) if in_table(frame, SERVES_CLIENT)), 0)
     asked = client[asks + 1].function if asks + 1 < len(client) else None
     return asked if runs and asked == server[runs - 1].function else None
+
+
+def has_items(process: Process) -> bool:
+    """Return whether a feeder thread of a process has an item to write: it does not wait for one."""
+    feeders = [thread for thread in process.threads if any(in_table(frame, FEEDS) for frame in thread.python)]
+    return any(feeder.wait is None or feeder.wait.kind != "condition" for feeder in feeders)
 
 
 def gets_item(frames: Sequence[PythonFrame]) -> bool:

@@ -6,27 +6,24 @@ dash 0.5.12.
 
 from __future__ import annotations
 
-from typing import Dict, List, Sequence
+from typing import List, Sequence
 
 from ...evidence import Process, Thread, Wait
 from ...evidence import replace as changed
 
-_CALLS = ("rt_sigsuspend", "pause")
+_CALL = "rt_sigsuspend"
 
 
 def with_child_waits(processes: Sequence[Process]) -> List[Process]:
     """Return the processes; the only thread of one without Python that has children and waits for a signal waits for them."""
-    children: Dict[int, int] = {}
-    for process in processes:
-        if process.ppid is not None:
-            children[process.ppid] = children.get(process.ppid, 0) + 1
-    return [_waiting(process) if children.get(process.pid) else process for process in processes]
+    parents = {process.ppid for process in processes}
+    return [_waiting(process) if process.pid in parents else process for process in processes]
 
 
 def _waiting(process: Process) -> Process:
     if len(process.threads) != 1 or process.interpreters:
         return process
     thread: Thread = process.threads[0]
-    if thread.python or thread.wait is None or thread.wait.syscall not in _CALLS:
+    if thread.python or thread.wait is None or thread.wait.syscall != _CALL:
         return process
-    return changed(process, threads=(changed(thread, wait=Wait("process", thread.wait.syscall, endless=True)),))
+    return changed(process, threads=(changed(thread, wait=Wait("process", _CALL, endless=True)),))

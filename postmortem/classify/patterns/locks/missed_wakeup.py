@@ -24,7 +24,7 @@ from ....waitgraph import Edge, WaitGraph
 from ...facts import clauses
 from ...facts.ended import ended_children
 from ...facts.forked import own_stacks
-from ...facts.knowledge import COLLECTS, FEEDS, gets_item, in_table, is_library, joins_queue, own_frame
+from ...facts.knowledge import COLLECTS, gets_item, has_items, in_table, is_library, joins_queue, own_frame
 from ...facts.permits import is_spent
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -122,9 +122,7 @@ def _undone(view: View, process: Process) -> Iterator[Match]:
     others = [child for child in view.children(process) if child not in workers]
     if not joining or not workers or any(map(_runs_program, others)) or ended_children(view, process):
         return  # of one that has ended the item is lost: see mp-worker-died
-    feeders = [thread for thread in process.threads if any(in_table(frame, FEEDS) for frame in thread.python)]
-    writes = any(feeder.wait is None or feeder.wait.kind != "condition" for feeder in feeders)
-    if writes or not all(_rests(view, child) for child in workers):
+    if has_items(process) or not all(_rests(view, child) for child in workers):
         return
     places = [(thread, frame) for thread in joining for frame in [own_frame(thread.python)] if frame is not None]
     yield Match(

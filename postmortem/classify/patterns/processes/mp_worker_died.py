@@ -30,7 +30,9 @@ from ...facts.ended import ended_children, lost_count, made_children, told
 from ...facts.forked import own_stacks
 from ...facts.knowledge import (
     FEEDS,
+    POOL_THREADS,
     gets_item,
+    has_items,
     in_table,
     is_library,
     is_stdlib,
@@ -68,10 +70,7 @@ _POOL, _EXECUTOR = "multiprocessing.Pool", "ProcessPoolExecutor"
 _TASKS, _GIVES_UP = "_handle_tasks", "terminate_broken"
 _FILE = multiprocessing("pool")
 
-#: Functions of a pool's own threads, of its workers among them, and of those who wait for its results.
-_POOL_THREADS = tuple(
-    (file, function) for file in _FILE for function in ("worker", "_handle_tasks", "_handle_results", "_handle_workers")
-)
+#: Functions of a pool's workers, and of those who wait for its results.
 _POOL_WORKERS = tuple((file, "worker") for file in _FILE)
 _POOL_RESULTS = tuple((file, function) for file in _FILE for function in ("next", "wait", "get"))
 _NEAR = 5  # innermost frames of a thread that waits for a result
@@ -186,7 +185,7 @@ def _of_threads(view: View, process: Process) -> Iterator[Match]:
     A worker keeps what a job raises, but ends with what is no Exception, such as SystemExit (worker in
     Lib/multiprocessing/pool.py, CPython 3.8 to 3.14).
     """
-    own = [t for t in process.threads if any(in_table(f, _POOL_THREADS) for f in t.python)]
+    own = [t for t in process.threads if any(in_table(f, POOL_THREADS) for f in t.python)]
     workers = [t for t in own if any(in_table(f, _POOL_WORKERS) for f in t.python)]
     waiters = [t for t in process.threads if t not in own and any(in_table(f, _POOL_RESULTS) for f in t.python[:_NEAR])]
     if not workers or not waiters or any(pool.kind == _POOL for pool in process.pools):
@@ -288,7 +287,7 @@ def _nobody_puts(view: View, process: Process, thread: Thread) -> Iterator[Match
     wanted = view.graph.places.resource(process.pid, thread.wait.resource) if thread.wait is not None else None
     if stuck is None or frame is None or wanted is None or wanted.kind not in ("pipe", "socket") or not ended:
         return
-    if _has_items(process):
+    if has_items(process):
         return  # they are still to come
     others = {end.pid for end in wanted.ends} - {process.pid}
     left = [child for child in view.children(process) if child.pid in others]
@@ -315,16 +314,10 @@ def _nobody_puts(view: View, process: Process, thread: Thread) -> Iterator[Match
     )
 
 
-def _has_items(process: Process) -> bool:
-    """Return whether a feeder thread of a process has an item to write: it does not wait for one."""
-    feeders = [thread for thread in process.threads if any(in_table(frame, FEEDS) for frame in thread.python)]
-    return any(feeder.wait is None or feeder.wait.kind != "condition" for feeder in feeders)
-
-
 def _wants_items(view: View, child: Process) -> bool:
     """Return whether a process waits for an item itself, for good, and has none to hand over."""
     main = view.main(child)
-    if main is None or not gets_item(main.python) or _has_items(child):
+    if main is None or not gets_item(main.python) or has_items(child):
         return False
     return view.graph.stuck(Agent(child.pid, main.tid)) is not None and not view.moves(main)
 
