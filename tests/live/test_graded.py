@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from postmortem.extract.ownership import grading, wakers
 
 from ..support.awaitedobjects import awaited, process_in
+from ..support.diagnosing import capture_pid
 from ..support.interpreters import Program, matrix
 from ..support.takingcores import kernel_core
 
@@ -39,3 +41,40 @@ def test_bystanders_refer_and_rescuers_name(python: Any, tmp_path: Path, monkeyp
     named.pop("saved_timer")  # threading.Timer itself calls what it was given
     where = {name: {w.site.file for w in each if w.site} for name, each in named.items()}
     assert where == {name: {str(program.path)} for name in named}
+
+
+#: Permits that are given back later, by what is called then: nobody who is at work has one.
+GIVEN_BACK = {
+    "timer": """
+import threading
+permits = threading.Semaphore(1)
+def serve():
+    permits.acquire()
+    later = threading.Timer(3600, permits.release)
+    later.daemon = True
+    later.start()
+serve()
+print("ready", flush=True)
+serve()
+""",
+    "loop": """
+import asyncio
+async def serve(permits):
+    await permits.acquire()
+    asyncio.get_running_loop().call_later(3600, permits.release)
+async def main():
+    permits = asyncio.Semaphore(1)
+    await serve(permits)
+    print("ready", flush=True)
+    await serve(permits)
+asyncio.run(main())
+""",
+}
+
+
+@pytest.mark.parametrize("by", list(GIVEN_BACK))
+def test_permits_that_are_given_back_later(by: str, tmp_path: Path) -> None:
+    """A timer's thread and a loop's timer both call the release: that nobody gives the permit back is possible at most."""
+    with Program(sys.executable, GIVEN_BACK[by], tmp_path) as program:
+        report = capture_pid(program.pid, tmp_path, "--observe", "0.3")
+    assert {finding["confidence"] for finding in report["findings"]} <= {"possible"}

@@ -409,10 +409,10 @@ def _match(view: View, process: Process, resource: Resource, holders: List[Holde
     if waiting:
         facts.append(_WAITING(count=len(waiting), agents=tuple(waiting[:5])))
     at = clauses.at(own_frame(graph.places.stack(who[0])))
+    proven = _are_read(process, resource) and {graph.stuck(a) for a in who} == {"proven"}
+    given_back = _may_be_given_back(view, process, resource, behind)
     return Match(
-        confidence="proven"
-        if _are_read(process, resource) and {graph.stuck(a) for a in who} == {"proven"}
-        else "likely",
+        confidence="proven" if proven else "possible" if given_back else "likely",
         summary=_SUMMARY(pool=pool, holders=told, count=len(who), at=at),
         evidence=tuple(facts),
         culprits=tuple(_culprits(view, holders)),
