@@ -8,6 +8,9 @@ and ``cstime`` of /proc/PID/stat, and those of /proc/PID/io themselves: kernel/e
 the tree to ours. So the sum over the tree and us does not change when a process begins, or ends and is waited for. What a
 process had counted that nobody waits for is lost: then the lower sum becomes the new reference, and bytes moved by a new
 process count as progress by themselves.
+
+Time in which a process of the tree was ready to run and got no core counts neither as progress nor as time without it: on
+a loaded machine a program that starts may wait longer for a core than the whole time allowed.
 """
 
 # Paths below /proc are plain strings, since thousands of them are made:
@@ -86,12 +89,14 @@ class Progress(NamedTuple):
     - ``moved``: bytes
     - ``fresh``: bytes moved by processes that the last look did not find
     - ``whole``: whether no process began or ended meanwhile
+    - ``runnable``: whether the main thread of one of them runs, or waits for a core (state R)
     """
 
     cpu_s: float
     moved: int
     fresh: int
     whole: bool
+    runnable: bool
 
 
 class Stall:
@@ -120,7 +125,8 @@ class Stall:
             self._idle_s, self._mark = 0.0, found
         else:
             # a gap in our own execution (a stop, a suspended machine) does not count against the command
-            self._idle_s += min(since, 2 * self.step_s)
+            if not found.runnable:
+                self._idle_s += min(since, 2 * self.step_s)
             if found.whole:
                 cpu_s, moved = min(found.cpu_s, self._mark.cpu_s), min(found.moved, self._mark.moved)
                 self._mark = found._replace(cpu_s=cpu_s, moved=moved)
@@ -134,10 +140,12 @@ class Stall:
         """Read the counters, parents before children: a child waited for in between is missed, never counted twice."""
         began = time.monotonic()
         before = self._tree()
-        ticks, moved, fresh = _of_our_children(), _moved(os.getpid()) or 0, 0
+        ticks, moved, fresh, runnable = _of_our_children(), _moved(os.getpid()) or 0, 0, False
         for pid in before:
             try:
-                ticks += _ticks(parsers.read(f"/proc/{pid}/stat"))
+                line = parsers.read(f"/proc/{pid}/stat")
+                ticks += _ticks(line)
+                runnable = runnable or _is_runnable(line)
             except (OSError, ValueError, IndexError):
                 continue
             bytes_moved = _moved(pid)
@@ -146,7 +154,7 @@ class Stall:
             moved += bytes_moved or 0
             fresh += (bytes_moved or 0) if pid not in self._known else 0
         self._known = set(before)
-        found = Progress(ticks / _TICKS, moved, fresh, self._tree() == before)
+        found = Progress(ticks / _TICKS, moved, fresh, self._tree() == before, runnable)
         cost = time.monotonic() - began
         self.step_s = max(min(self.seconds / _LOOKS, _LONGEST_STEP_S), cost / _MOST_LOAD)
         return found
@@ -169,6 +177,11 @@ def _ticks(line: bytes) -> int:
     """Return the CPU time of a process and of its waited-for children (proc(5): fields 14 to 17)."""
     fields = line[line.rindex(b")") + 2 :].split()
     return sum(map(int, fields[11:15]))
+
+
+def _is_runnable(line: bytes) -> bool:
+    """Return whether a process's main thread runs, or waits for a core (proc(5): field 3)."""
+    return line[line.rindex(b")") + 2 :].startswith(b"R")
 
 
 def _of_our_children() -> int:

@@ -28,6 +28,7 @@ class FakeTree:
         self.wchar: Dict[int, int] = {self.us: 0}
         self.fetched: Dict[int, int] = {self.us: 0}
         self.hidden: Set[int] = set()
+        self.runnable: Set[int] = set()
         self.ends_when_read: Optional[Tuple[int, Callable[[], None]]] = None
 
     def now(self) -> float:
@@ -66,7 +67,8 @@ class FakeTree:
             if pid in self.hidden:
                 raise PermissionError(path)
             return f"rchar: 7\nwchar: {self.wchar[pid]}\nsyscr: 1\nread_bytes: {self.fetched[pid]}\n".encode()
-        return f"{pid} (a b) S 1 1 1 0 -1 0 0 0 0 0 {self.ticks[pid]} 0 {self.of_children[pid]} 0 20 0".encode()
+        state = "R" if pid in self.runnable else "S"
+        return f"{pid} (a b) {state} 1 1 1 0 -1 0 0 0 0 0 {self.ticks[pid]} 0 {self.of_children[pid]} 0 20 0".encode()
 
     def is_there(self, pid: int) -> bool:
         return pid == self.us or pid in self.parents
@@ -188,6 +190,16 @@ def test_a_gap_in_our_own_running_is_none_of_the_commands(tree: Any) -> None:
     tree.time += 3600.0
     assert not stall.look()
     assert not any(_looks(stall, tree, 7))
+
+
+def test_waiting_for_a_core_counts_neither_way(tree: Any) -> None:
+    """A program that gets no core to start on is not stalled; the time before and after is added up."""
+    stall = triggers.Stall(tree, 10.0)
+    assert not any(_looks(stall, tree, 5))
+    tree.runnable.add(11)
+    assert not any(_looks(stall, tree, 50))
+    tree.runnable.clear()
+    assert _looks(stall, tree, 5) == [False] * 4 + [True]
 
 
 def test_what_may_not_be_read_is_named(tree: Any) -> None:
