@@ -18,7 +18,6 @@ from ..cpython.objects.builtins import NotThat
 from ..cpython.state.interpreter import InterpreterState, Python
 from ..memory import Fault
 from .asyncio.eventloops import LoopState
-from .asyncio.tasks import TaskState
 
 #: (end of the file name, function) → kind.
 _LOOPS: Dict[Tuple[str, str], str] = {
@@ -39,10 +38,9 @@ class OtherLoops:
         self._python = python
         self._interpreter = interpreter
 
-    def read(self) -> Tuple[List[LoopState], List[TaskState]]:
-        """Return the loops that threads run, and their tasks, none of which is read yet."""
+    def read(self) -> List[LoopState]:
+        """Return the loops that threads run."""
         loops: List[LoopState] = []
-        tasks: List[TaskState] = []
         for thread in self._interpreter.threads:
             for frame, kind in self._running(thread.frames):
                 runner = self._python.frames.local(frame, "self")
@@ -52,7 +50,7 @@ class OtherLoops:
                 if kind == "twisted":
                     self._read_reactor(loop, thread.frames)
                 loops.append(loop)
-        return loops, tasks
+        return loops
 
     def _read_reactor(self, loop: LoopState, frames: List[Frame]) -> None:
         """Set the number of calls that a Twisted reactor is to make in its next turn, their functions, and its timers.

@@ -98,3 +98,97 @@ def test_a_reactor_that_spins(version: str, release: str, pause: str, expected: 
             9,
             10,
         }  # its first line where no sample caught it at work
+
+
+#: Generators and coroutines that wait: for a lock that one has kept, for each other, for a Deferred that its holder has
+#: dropped, for an item that nobody is left to put, for what a timer will bring.
+TASKS = """
+import sys
+from twisted.internet import defer, reactor, task
+
+def later(seconds):
+    return task.deferLater(reactor, seconds, lambda: None)
+
+class Store:
+    def __init__(self):
+        self.lock, self.rows, self.saved = defer.DeferredLock(), defer.DeferredQueue(), defer.Deferred()
+
+    @defer.inlineCallbacks
+    def write(self, row):
+        yield self.lock.acquire()  # kept
+        yield later(0.01)
+        if row == 1:
+            raise ValueError(row)
+        self.lock.release()
+
+    @defer.inlineCallbacks
+    def move(self, other):
+        yield self.lock.acquire()
+        try:
+            yield later(0.1)
+            yield other.lock.acquire()  # circle
+            other.lock.release()
+        finally:
+            self.lock.release()
+
+    async def total(self):
+        return await self.rows.get()  # item
+
+    def finish(self):
+        self.saved.callback(None)
+
+async def kept():
+    store = Store()
+    for row in range(3):
+        try:
+            await store.write(row)
+        except ValueError:
+            reactor.callLater(0.1, print, "ready", flush=True)
+
+async def circle():
+    first, second = Store(), Store()
+    reactor.callLater(0.3, print, "ready", flush=True)
+    await defer.gatherResults([first.move(second), second.move(first)])
+
+async def item():
+    reactor.callLater(0.1, print, "ready", flush=True)
+    await defer.ensureDeferred(Store().total())
+
+async def dropped():
+    reactor.callLater(0.1, print, "ready", flush=True)
+    await defer.Deferred()  # dropped
+
+async def timer():
+    store = Store()
+    reactor.callLater(600, store.finish)
+    reactor.callLater(0.1, print, "ready", flush=True)
+    await store.saved
+
+reactor.callWhenRunning(lambda: defer.ensureDeferred(globals()[sys.argv[1]]()))
+task.LoopingCall(lambda: None).start(0.2)
+reactor.run()
+"""
+
+STUCK = {
+    "kept": ("orphaned-lock", ("proven",)),
+    "circle": ("async-deadlock", ("likely", "proven")),
+    "item": ("future-never-resolved", ("proven",)),
+    "dropped": ("future-never-resolved", ("possible", "likely", "proven")),  # nobody awaits this coroutine itself
+}
+
+
+@RELEASES
+@pytest.mark.parametrize("does", [*STUCK, "timer"])
+def test_generators_that_wait_for_deferreds(version: str, release: str, does: str, tmp_path: Path) -> None:
+    """Named with the line that waits; what a timer of the reactor will end is possible at most."""
+    with Program(installed(version, release), TASKS, tmp_path, does) as program:
+        report = capture_pid(program.pid, tmp_path, "--observe", "0.5")
+    first = next(iter(report["findings"]), None)
+    if does == "timer":
+        assert first is None or first["confidence"] == "possible"
+        return
+    pattern, confidences = STUCK[does]
+    assert first is not None
+    assert (first["pattern"], first["confidence"] in confidences) == (pattern, True), first
+    line = next(n for n, text in enumerate(TASKS.splitlines(), 1) if text.endswith(f"# {does}"))
+    assert line in {culprit["line"] for culprit in first["culprits"]}

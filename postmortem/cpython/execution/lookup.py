@@ -13,7 +13,7 @@ from .values import PLAIN, UNKNOWN, Atom, Value, either
 OPERATIONS = frozenset((
     "set", "notify", "notify_all", "notifyAll", "put", "put_nowait", "get", "get_nowait", "task_done", "shutdown",
     "release", "acquire", "wait", "abort", "reset", "set_result", "set_exception", "set_running_or_notify_cancel", "cancel",
-    "send", "send_exception", "release_on_behalf_of",
+    "send", "send_exception", "release_on_behalf_of", "callback", "errback",
 ))  # fmt: skip
 #: Stands for a call of the value itself.
 CALL = "()"

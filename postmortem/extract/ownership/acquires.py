@@ -60,11 +60,11 @@ LOCKS: Verbs = {"acquire": True, "release": False}
 QUEUES: Verbs = {"get": True, "get_nowait": True, "put": False, "put_nowait": False}
 #: Methods of contextlib.ExitStack that enter their argument (True) or leave everything entered (False).
 _STACKS: Verbs = {"enter_context": True, "close": False, "pop_all": False}
-#: Classes of locks, semaphores and queues: the standard library's, and gevent's where they are compiled or reentrant.
+#: Classes of locks, semaphores and queues: the standard library's, Twisted's, and gevent's where they are compiled or reentrant.
 _OWN = (
     "Lock", "Condition", "Semaphore", "Queue", "SemLock", "_multiprocessing.SemLock",
     "gevent._gevent_c_semaphore.Semaphore", "gevent._gevent_cqueue.SimpleQueue", "gevent._gevent_cqueue.Queue", "RLock",
-    "_RLock",
+    "_RLock", "DeferredLock", "DeferredSemaphore", "DeferredQueue",
 )  # fmt: skip
 _MOST_FILES = 300
 #: Levels of calls followed from a frame's function.

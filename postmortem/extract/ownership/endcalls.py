@@ -1,4 +1,4 @@
-"""Callables that run when a task ends: the callbacks of asyncio's tasks, and the links of gevent's greenlets.
+"""Callables that run when a task ends: callbacks of asyncio's tasks and of Twisted's Deferreds, links of gevent's greenlets.
 
 gevent keeps links in a list that is a field of the greenlet (gevent/greenlet.py, 20.12-26.9): callables, or ``SpawnedLink``
 objects, one field of which is a callable.
@@ -11,11 +11,13 @@ from typing import Iterator, Tuple
 
 from ...cpython.execution.machine import CALLABLES
 from ...cpython.frames.functions import Functions
+from ...cpython.heap.parts import Parts
 from ...cpython.objects.builtins import NotThat
 from ...cpython.state.interpreter import Python
 from ...frameworks.asyncio.futures import Futures
 from ...frameworks.asyncio.tasks import TaskState
 from ...frameworks.greenlet.structs import Structs
+from ...frameworks.twisted.primitives import deferred_calls
 from ...memory import Fault
 
 _LINK = "SpawnedLink"
@@ -27,10 +29,13 @@ class EndCalls:
 
     def __init__(self, python: Python) -> None:
         self._objects, self._structs = python.objects, Structs(python)
+        self._parts = Parts(python.objects)
         self._futures = Futures(python.objects, Functions(python.frames), python.objects.layout)
 
     def of(self, task: TaskState) -> Tuple[int, ...]:
         """Return the addresses of at most ``_MOST`` callables that run when a task or greenlet ends."""
+        if task.fires:
+            return tuple(called for called, _arguments in deferred_calls(self._parts, task.fires)[:_MOST])
         if task.greenlet:
             return tuple(itertools.islice(self._links(task.address), _MOST))
         try:

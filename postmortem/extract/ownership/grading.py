@@ -40,7 +40,8 @@ from .endcalls import EndCalls
 SECONDS = 3.0
 #: Share of the time that one agent may take.
 _SHARE = 0.5
-_FUTURE = frozenset(("set_result", "set_exception", "cancel", "set_running_or_notify_cancel"))
+#: Of asyncio's and concurrent.futures' futures, and of Twisted's Deferreds (twisted/internet/defer.py).
+_FUTURE = frozenset(("set_result", "set_exception", "cancel", "set_running_or_notify_cancel", "callback", "errback"))
 _EVENT, _CONDITION = frozenset(("set",)), frozenset(("notify", "notify_all", "notifyAll"))
 _RELEASE, _BARRIER = frozenset(("release",)), frozenset(("wait", "abort", "reset"))
 #: Limiters have a second operation: trio/_sync.py (trio 0.31), anyio/_core/_synchronization.py (anyio 4.11).
@@ -64,8 +65,13 @@ _UNGRADED = ("trio/_channel.py", "trio/_core/_unbounded_queue.py", "anyio/stream
 #: Frames of a waiter among which the queue's method is.
 _MOST_FRAMES = 4
 _MOST_AGENTS = 300
+#: Operations whose names many other methods have: a callable of such a name names nothing. A Deferred's are names of callables.
+_COMMON = OPERATIONS - {"callback", "errback"}
 #: Files of primitives whose methods release only what they have acquired, or what their caller has.
 _OWN = ("/threading.py", "/asyncio/locks.py", "/queue.py", "/asyncio/queues.py", "/logging/__init__.py")
+#: Functions that pass on a cancellation (18.9 to 26.10).
+_CANCELS = ("_handleCancelInlineCallbacks", "_addCancelCallbackToDeferred", "handleCancel", "cancel")
+_DEFER = "/twisted/internet/defer.py"
 #: The method there that calls what the program gave it: of Thread and Timer (Lib/threading.py).
 _RUNS = "run"
 
@@ -258,15 +264,23 @@ class Grading:
             machine.callable(handler)
         released = machine.released()
         applied = tuple(
-            each for each in machine.applied.values() if each.operation != "release" or _gives(each, released)
+            each
+            for each in machine.applied.values()
+            if (each.operation != "release" or _gives(each, released)) and not _is_cancellation(each)
         )
-        return _Judged(applied, tuple(machine.passed.values()), not machine.incomplete and not cut)
+        passed = tuple(each for each in machine.passed.values() if not _is_cancellation(each))
+        return _Judged(applied, passed, not machine.incomplete and not cut)
 
 
 def _gives(each: Applied, released: Set[Applied]) -> bool:
     """Return whether a release may free what others hold: not what the same code, or a primitive's caller, acquired."""
     code = each.code
     return code is None or (each in released and (code.name == _RUNS or not code.filename.endswith(_OWN)))
+
+
+def _is_cancellation(each: Applied) -> bool:
+    """Return whether Twisted passes on the cancellation of a generator's Deferred: it provides nothing."""
+    return each.code is not None and each.code.name in _CANCELS and each.code.filename.endswith(_DEFER)
 
 
 def _names(judged: _Judged, operations: FrozenSet[str], subject: int, reach: Reach) -> Optional[Applied]:
@@ -276,7 +290,7 @@ def _names(judged: _Judged, operations: FrozenSet[str], subject: int, reach: Rea
     callers = {
         ("name", *name)
         for method, *name in reach.callers
-        if (not method or method in operations) and name[0] not in OPERATIONS  # which are names of many other methods
+        if (not method or method in operations) and name[0] not in _COMMON
     }
     for each in judged.applied:
         if each.operation in operations and (itself in each.value or not names.isdisjoint(each.value)):

@@ -16,6 +16,7 @@ from ...frameworks.asyncio.primitives import Primitive
 from ...frameworks.asyncio.tasks import TaskState
 from ...frameworks.greenlet.links import Links
 from ...frameworks.trio.awaiting import TrioAwaiting
+from ...frameworks.twisted.deferreds import TwistedAwaiting
 from ..process.context import PythonContext
 from .acquires import Acquires
 from .orphans import Orphans
@@ -26,8 +27,8 @@ _BACKENDS = (_LOCKS, _TRIO, "trio/_threads.py", "anyio/_backends/_asyncio.py", "
 #: Frames searched per task for `async with`: real code nests a few dozen at most.
 _MAX_SEARCHED = 200
 
-#: Recognises locks: asyncio's, or gevent's and eventlet's.
-_Primitives = Union[Awaiting, Links, TrioAwaiting]
+#: Recognises locks: asyncio's, gevent's and eventlet's, trio's, or Twisted's.
+_Primitives = Union[Awaiting, Links, TrioAwaiting, TwistedAwaiting]
 
 
 class TaskHolders:
@@ -63,10 +64,12 @@ class TaskHolders:
                     if primitive.address in unowned:
                         self._note(primitive, claim)
 
-    def read_greenlets(self, states: Sequence[TaskState], links: Links, wanted: Sequence[Primitive]) -> None:
-        """Read the greenlets of one interpreter.
+    def read_others(
+        self, states: Sequence[TaskState], links: Union[Links, TwistedAwaiting], wanted: Sequence[Primitive]
+    ) -> None:
+        """Read the greenlets of one interpreter, or Twisted's tasks.
 
-        ``wanted``: the locks that greenlets wait for. One that records its holder needs no search.
+        ``wanted``: the locks that they wait for. One that records its holder needs no search.
         """
         stacks = [(state.address, state.frames[:_MAX_SEARCHED]) for state in states if state.frames]
         self._tasks += len(stacks)

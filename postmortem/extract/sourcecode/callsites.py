@@ -136,9 +136,17 @@ def _calls(
 
 
 def _note_awaited(node: ast.AST, awaited: Dict[int, Span]) -> None:
-    """Note an awaited call: its coroutine has run only when the await is complete."""
-    if isinstance(node, (ast.Await, ast.YieldFrom)):
+    """Note an awaited call: its coroutine has run only when the await is complete.
+
+    Generators that Twisted and Tornado run as coroutines await what they yield.
+    """
+    if isinstance(node, (ast.Await, ast.YieldFrom)) or (isinstance(node, ast.Yield) and _acquires(node.value)):
+        assert node.value is not None
         awaited[id(node.value)] = _span(node)
+
+
+def _acquires(node: Optional[ast.expr]) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "acquire"
 
 
 def _is_over(node: ast.expr, span: Span, awaited: Dict[int, Span]) -> bool:

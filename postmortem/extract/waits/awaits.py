@@ -21,6 +21,7 @@ from ...frameworks.asyncio.tasks import Asyncio, TaskState
 from ...frameworks.channels import RECEIVING, SENDING
 from ...frameworks.greenlet.links import Links, PoolOfGreenlets
 from ...frameworks.trio.runners import TrioRead, TrioWait
+from ...frameworks.twisted.deferreds import TwistedRead
 from ...memory import Fault
 from ..ownership.ownership import Ownership
 from ..ownership.pools import FutureFacts
@@ -148,7 +149,7 @@ class Awaits:
         self._ids.update(ids)
         waits = {state.address: links.of(state) for state in states if not state.ready}
         wanted = {w.awaited.primitive for w in waits.values() if w is not None and w.awaited.primitive is not None}
-        self._holders.read_greenlets(states, links, [primitive for primitive in wanted if primitive.kind == "lock"])
+        self._holders.read_others(states, links, [primitive for primitive in wanted if primitive.kind == "lock"])
         self._pooled.update(links.pools)
         self._gone_greenlets.update(links.ended())
         for state in states:
@@ -179,6 +180,20 @@ class Awaits:
                 found.coroutines.get(state.address, 0),
                 (_address(wait.awaited) or 0) if wait is not None else 0,
             )
+
+    def read_twisted(self, found: TwistedRead, ids: Dict[int, str]) -> None:
+        """Read Twisted's tasks of one interpreter, as ``read`` does asyncio's."""
+        self._ids.update(ids)
+        locks = {wait.awaited.primitive for wait in found.waits.values() if wait.awaited.kind == "lock"}
+        self._holders.read_others(found.tasks, found.awaiting, [lock for lock in locks if lock is not None])
+        for state in found.tasks:
+            wait = found.waits[state.address]
+            if wait.awaited.all or wait.awaited.kind == "task":
+                self.behind[state.address] = tuple(wait.awaited.tasks)
+            users = [frame for frame in state.frames if not found.awaiting.own(frame)]
+            limit = Limit(False, None, self._clocks.until_date(wait.due)) if wait.limited else Limit(True)
+            self._waits[state.address] = self._wait(ids[state.address], users, wait.awaited, limit)
+            self.suspended[state.address] = Suspension(state.address, wait.deferred)
 
     def _limit_by_scope(self, wait: TrioWait) -> Limit:
         """Return what limits a trio task's wait: the first deadline of the cancel scopes around it."""

@@ -7,7 +7,7 @@ from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 from ...cpython.frames.frame import Frame
 from ...cpython.objects.builtins import NotThat
 from ...cpython.objects.code import Code
-from ...cpython.state.interpreter import Python
+from ...cpython.state.interpreter import InterpreterState, Python
 from ...evidence import Gap, Loop, PythonFrame, Task, Waker, fact
 from ...evidence import replace as changed
 from ...frameworks.asyncio.eventloops import LoopState
@@ -18,6 +18,7 @@ from ...frameworks.greenlet.links import Links
 from ...frameworks.greenlet.switching import Switched, read_greenlets
 from ...frameworks.otherloops import OtherLoops
 from ...frameworks.trio.runners import Trio, TrioRead
+from ...frameworks.twisted.deferreds import Deferreds
 from ...memory import Fault
 from ..ownership.pools import FutureFacts
 from ..process.context import PythonContext
@@ -34,7 +35,7 @@ class TasksRead(NamedTuple):
 
     loops: Tuple[Loop, ...]
     tasks: Tuple[Task, ...]
-    states: Mapping[str, TaskState]  # asyncio's and trio's tasks, by id
+    states: Mapping[str, TaskState]  # asyncio's, trio's and Twisted's tasks, by id
     others: Mapping[str, TaskState]  # other frameworks' tasks, by id
     frames: Sequence[Frame]  # of all coroutines, one for each code object
     suspended: Sequence[Tuple[int, Sequence[Frame]]]  # (tid of a loop's thread, frames of a suspended task)
@@ -107,10 +108,10 @@ class _TaskReader:
             self._awaits.read_trio(trio._replace(tasks=theirs), ids)
             self._tell(trio.loops, theirs, ids)
             self._find_callers(trio, ids)
-            others, their_tasks = OtherLoops(self._python, interpreter).read()
+            others = OtherLoops(self._python, interpreter).read()
             known = {(loop.kind, loop.tid) for loop in self._loops}
             others = [o for o in others if (o.kind, self._threads.tid_of_ident(o.ident)) not in known]
-            self._tell(others, sorted(their_tasks, key=_by_name))
+            self._tell_twisted(others, interpreter)
             self._gaps.extend(Gap("cpython", "asyncio", problem, code="tasks-unread") for problem in asyncio.problems)
         frames = list(self._code_frames.values())
         return TasksRead(
@@ -125,6 +126,15 @@ class _TaskReader:
             self._calls,
             self._greenlets,
         )
+
+    def _tell_twisted(self, loops: Sequence[LoopState], interpreter: InterpreterState) -> None:
+        """Add loops of other frameworks, and Twisted's tasks, as evidence."""
+        twisted = Deferreds(self._python, interpreter).read(loops)
+        states = sorted(twisted.tasks, key=_by_name)
+        ids = {state.address: f"task-{len(self._tasks) + n}" for n, state in enumerate(states, 1)}
+        self._states.update({ids[state.address]: state for state in states})
+        self._awaits.read_twisted(twisted._replace(tasks=states), ids)
+        self._tell(loops, states, ids)
 
     def _tell_greenlets(self, switched: Switched) -> None:
         """Add hubs and greenlets as evidence."""
@@ -145,16 +155,8 @@ class _TaskReader:
         self._others.update({ids[state.address]: state for state in states})
         self._tell(switched.loops, states, ids)
 
-    def _tell(
-        self, loops: Sequence[LoopState], states: Sequence[TaskState], ids: Optional[Dict[int, str]] = None
-    ) -> None:
-        """Add loops and tasks as evidence.
-
-        ``ids``: of the tasks; None to assign new ones.
-        """
-        if ids is None:
-            ids = {state.address: f"task-{len(self._tasks) + n}" for n, state in enumerate(states, 1)}
-            self._others.update({ids[state.address]: state for state in states})
+    def _tell(self, loops: Sequence[LoopState], states: Sequence[TaskState], ids: Dict[int, str]) -> None:
+        """Add loops and tasks as evidence."""
         names = {loop.address: f"loop-{len(self._loops) + n}" for n, loop in enumerate(loops, 1)}
         tids = {loop.address: self._threads.tid_of_ident(loop.ident) for loop in loops}
         mains = {loop.address: ids.get(loop.main_task) for loop in loops if loop.main_task is not None}
