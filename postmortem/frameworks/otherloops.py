@@ -27,6 +27,8 @@ _LOOPS: Dict[Tuple[str, str], str] = {
 }
 _FUNCTIONS = frozenset(function for _file, function in _LOOPS)
 _MAX_CALLS = 1_000
+#: The function that runs a reactor until its local ``finished``, a Deferred, fires (twisted/internet/task.py).
+_REACTS = ("react", "twisted/internet/task.py")
 #: The function of a reactor in which its local ``call`` is the timer that is served, and its file.
 _SERVES = ("runUntilCurrent", "twisted/internet/base.py")
 
@@ -49,8 +51,14 @@ class OtherLoops:
                 loop = LoopState(runner, kind, thread.ident, state="running")
                 if kind == "twisted":
                     self._read_reactor(loop, thread.frames)
+                    loop.main_task = self._until(thread.frames)
                 loops.append(loop)
         return loops
+
+    def _until(self, frames: List[Frame]) -> Optional[int]:
+        """Return the Deferred whose result ends ``react``; None if the reactor runs on its own."""
+        caller = next((frame for frame in frames if frame.is_in(*_REACTS)), None)
+        return self._python.frames.local(caller, "finished") if caller is not None else None
 
     def _read_reactor(self, loop: LoopState, frames: List[Frame]) -> None:
         """Set the number of calls that a Twisted reactor is to make in its next turn, their functions, and its timers.

@@ -28,7 +28,9 @@ from ...cpython.state.rounds import Looks
 from ...errors import PostmortemError
 from ...frameworks.asyncio.loopturns import turn_of
 from ...frameworks.asyncio.tasks import Asyncio
+from ...frameworks.tornado.coroutines import Tornado
 from ...frameworks.trio.runners import Trio
+from ...frameworks.twisted.deferreds import Deferreds
 from ...memory.base import Fault
 from ...memory.procmem import ProcMem
 from ...timelimits import TimeLimit
@@ -119,7 +121,7 @@ class _Interpreter:
         self._holders: List[List[float]] = []  # [time.monotonic(), address of the thread state, 0 for none]
         self._python: Optional[Python] = None
         self._exceptions: Optional[Dict[str, Any]] = None
-        #: Address of a task → of the future that it awaits; of a trio task: its number of steps.
+        #: Address of a task → of the future or Deferred that it awaits; of a trio task: its number of steps.
         self._waits: Optional[Dict[str, int]] = None
         self._turns: Dict[str, List[float]] = {}  # address of an event loop → [start of its turn, its callback]
         self._ticks = 0
@@ -169,6 +171,10 @@ class _Interpreter:
             steps = [step for interpreter in python.interpreters for step in Trio(python, interpreter).all_steps()]
             self._waits = {str(task.address): task.waiter for task in tasks[:_MOST_TASKS]}
             self._waits.update((str(task), count) for task, count in steps[:_MOST_TASKS])
+            for interpreter in python.interpreters:
+                others = Deferreds(python, interpreter).read(()).tasks
+                others += Tornado(python, interpreter, Asyncio(python, interpreter).futures).read().tasks
+                self._waits.update((str(task.address), task.waiter) for task in others[:_MOST_TASKS])
         except _FAILED:
             return
         finally:

@@ -34,12 +34,12 @@ class EndCalls:
 
     def of(self, task: TaskState) -> Tuple[int, ...]:
         """Return the addresses of at most ``_MOST`` callables that run when a task or greenlet ends."""
-        if task.fires:
-            return tuple(called for called, _arguments in deferred_calls(self._parts, task.fires)[:_MOST])
         if task.greenlet:
             return tuple(itertools.islice(self._links(task.address), _MOST))
         try:
-            return tuple(self._futures.callbacks(task.address)[:_MOST])
+            if task.fires and self._futures.kind(task.fires) is None:
+                return tuple(called for called, _arguments in deferred_calls(self._parts, task.fires)[:_MOST])
+            return tuple(self._futures.callbacks(task.fires or task.address)[:_MOST])
         except (Fault, NotThat):
             return ()
 

@@ -20,6 +20,7 @@ from ...frameworks.asyncio.primitives import Primitive, PrimitiveKind, Primitive
 from ...frameworks.asyncio.tasks import Asyncio, TaskState
 from ...frameworks.channels import RECEIVING, SENDING
 from ...frameworks.greenlet.links import Links, PoolOfGreenlets
+from ...frameworks.tornado.coroutines import TornadoRead
 from ...frameworks.trio.runners import TrioRead, TrioWait
 from ...frameworks.twisted.deferreds import TwistedRead
 from ...memory import Fault
@@ -114,15 +115,20 @@ class Awaits:
         self._called_back: Dict[int, List[Waker]] = {}  # future → tasks whose completion calls a callback with it
 
     def read(
-        self, asyncio: Asyncio, states: Sequence[TaskState], loops: Sequence[LoopState], ids: Dict[int, str]
+        self,
+        asyncio: Asyncio,
+        states: Sequence[TaskState],
+        loops: Sequence[LoopState],
+        ids: Dict[int, str],
+        tornado: TornadoRead,
     ) -> None:
-        """Read the tasks of one interpreter.
+        """Read the tasks of one interpreter, Tornado's coroutines among them.
 
         ``ids``: address of a task → its id.
         """
         self._ids.update(ids)
         self._futures = asyncio.futures
-        awaiting = Awaiting(self._python, asyncio.futures)
+        awaiting = Awaiting(self._python, asyncio.futures, tornado.futures)
         found = {
             state.address: awaiting.of(state.frames, state.waiter)
             for state in states
@@ -135,6 +141,9 @@ class Awaits:
         clocks = {loop.address: loop.timers is not None for loop in loops}
         self._holders.read(states, awaiting)
         self._called_back.update(called_back(asyncio, states, ids))
+        waiters = {state.address: state.waiter for state in states}
+        for task, coroutine in tornado.coroutines.items():
+            self.suspended[task] = Suspension(coroutine, waiters.get(task, 0))
         for state in states:
             awaited = found.get(state.address)
             if awaited is not None:

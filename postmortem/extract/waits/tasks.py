@@ -17,6 +17,7 @@ from ...frameworks.greenlet.bridges import bridged
 from ...frameworks.greenlet.links import Links
 from ...frameworks.greenlet.switching import Switched, read_greenlets
 from ...frameworks.otherloops import OtherLoops
+from ...frameworks.tornado.coroutines import Tornado
 from ...frameworks.trio.runners import Trio, TrioRead
 from ...frameworks.twisted.deferreds import Deferreds
 from ...memory import Fault
@@ -91,12 +92,13 @@ class _TaskReader:
         """Return the event loops and tasks of all interpreters."""
         for interpreter in self._python.interpreters:
             asyncio = Asyncio(self._python, interpreter)
-            states = sorted(asyncio.tasks(), key=_by_name)
+            tornado = Tornado(self._python, interpreter, asyncio.futures).read()
+            states = sorted((*asyncio.tasks(), *tornado.tasks), key=_by_name)
             switched = bridged(self._python, read_greenlets(self._python, interpreter), states)
             loops = asyncio.loops(states)
             ids = {state.address: f"task-{len(self._tasks) + n}" for n, state in enumerate(states, 1)}
             self._states.update({ids[state.address]: state for state in states})
-            self._awaits.read(asyncio, states, loops, ids)
+            self._awaits.read(asyncio, states, loops, ids, tornado)
             tids = {loop.address: self._threads.tid_of_ident(loop.ident) for loop in loops}
             self._find_runners(asyncio, states, loops, ids, tids)
             self._tell(loops, states, ids)
@@ -159,7 +161,9 @@ class _TaskReader:
         """Add loops and tasks as evidence."""
         names = {loop.address: f"loop-{len(self._loops) + n}" for n, loop in enumerate(loops, 1)}
         tids = {loop.address: self._threads.tid_of_ident(loop.ident) for loop in loops}
-        mains = {loop.address: ids.get(loop.main_task) for loop in loops if loop.main_task is not None}
+        firing = {state.fires: ids[state.address] for state in states if state.fires}
+        known = {**firing, **ids}
+        mains = {loop.address: known.get(loop.main_task) for loop in loops if loop.main_task is not None}
         found = (self._loop(loop, names, tids, states) for loop in loops)
         self._loops += tuple(changed(e, main_task=mains.get(loop.address)) for e, loop in zip(found, loops))
         for state in states:
@@ -191,6 +195,8 @@ class _TaskReader:
         if state.greenlet:
             return None
         before = self._context.probe("waits")
+        if state.fires and str(state.address) not in before:  # it may have been there: not always are these observed
+            return None
         return before.get(str(state.address), 0) != state.waiter if before else None
 
     def _loop(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Callable, Dict, List, Literal, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Literal, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...cpython.frames.frame import Frame
 from ...cpython.heap.parts import Parts
@@ -27,6 +27,8 @@ from .streams import descriptor_of_server, descriptor_of_socket, descriptor_of_t
 
 #: Directories of asyncio and of anyio's counterparts.
 _PACKAGES = ("/asyncio", "/anyio/_backends", "/anyio/_core", "/anyio/streams")
+#: Files of Tornado's that wait on behalf of a caller.
+_TORNADO = ("tornado/locks.py", "tornado/queues.py", "tornado/gen.py")
 #: Innermost frames of a task that may be the framework's own.
 _MAX_OWN = 8
 _MAX_LINKS = 5  # nested shields
@@ -92,8 +94,10 @@ _Rule = Callable[["Awaiting", _Place], Optional[Awaited]]
 class Awaiting:
     """Identification of awaited objects for the tasks of one interpreter; ``of`` and ``own`` never raise."""
 
-    def __init__(self, python: Python, futures: Futures) -> None:
+    def __init__(self, python: Python, futures: Futures, known: Optional[Mapping[int, Awaited]] = None) -> None:
+        """Create a reader; ``known``: what futures stand for that only their framework can tell, Tornado's."""
         self._python = python
+        self._known: Mapping[int, Awaited] = known or {}
         self._objects = python.objects
         self.futures = futures
         self.primitives = Primitives(python.objects)
@@ -112,8 +116,8 @@ class Awaiting:
         return found or Awaited("future", future=waiter)
 
     def own(self, frame: Frame) -> bool:
-        """Return whether a frame belongs to asyncio or anyio."""
-        return self._rule(frame)[0]
+        """Return whether a frame belongs to asyncio, anyio or Tornado."""
+        return self._rule(frame)[0] or frame.code.filename.endswith(_TORNADO)
 
     def given(self, frames: Sequence[Frame]) -> Optional[float]:
         """Return the limit in seconds that a task's frames were given, as ``timeout`` of wait_for or wait.
@@ -159,6 +163,8 @@ class Awaiting:
     def by_future(self, future: int) -> Optional[Awaited]:
         """Identify the wait by the future alone. Raises Fault or NotThat."""
         futures, awaited = self.futures, future
+        if future in self._known:
+            return self._known[future]
         for _ in range(_MAX_LINKS):
             if futures.is_task(future):
                 return Awaited("task", tasks=[future], passes_on=future == awaited)

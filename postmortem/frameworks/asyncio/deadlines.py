@@ -56,7 +56,10 @@ class Deadlines:
         if direct:  # as for asyncio.sleep
             yield from direct
             return
-        for address in (*timer.arguments, *self._functions.carried(timer.callback)):
+        reached = [*timer.arguments, *self._functions.carried(timer.callback)]
+        for argument in timer.arguments:  # Tornado's timers call a callable that they have as an argument
+            reached += self._functions.carried(argument)
+        for address in dict.fromkeys(reached):
             yield from self._end(address)
 
     def _end(self, address: int) -> Iterator[int]:

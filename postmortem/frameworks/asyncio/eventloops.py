@@ -24,6 +24,7 @@ from .loopturns import Turn, turn_of
 from .streams import descriptor_of_socket
 
 _BASE_EVENTS, _RUNNERS = "asyncio/base_events.py", "asyncio/runners.py"
+_TORNADO = "tornado/ioloop.py"
 _ASYNCIO, _UVLOOP = "BaseEventLoop", "uvloop.loop.Loop"
 _MAX_CALLERS = 50
 #: Most bytes of a uvloop and of its handles; the types of a handle's fields before its callback.
@@ -60,7 +61,7 @@ class LoopState:
     watched: Optional[int] = None  # number of watched descriptors, except the loop's own pipe
     signals: Optional[List[int]] = None
     state: Optional[Literal["running", "stopped", "closed"]] = None
-    main_task: Optional[int] = None  # task that run_until_complete waits for
+    main_task: Optional[int] = None  # task that run_until_complete waits for, or the future that its end resolves
     queue: List[Handle] = field(default_factory=list)  # the ready queue
     timers: Optional[List[Handle]] = None  # None: unknown
     first_timer: Optional[float] = None  # due time of the earliest timer, seconds of time.monotonic()
@@ -97,6 +98,8 @@ class EventLoops:
             for frame in thread.frames:
                 if frame.is_in("run_until_complete", _BASE_EVENTS):
                     self._note_main(frame)
+                if frame.is_in("run_sync", _TORNADO):
+                    self._note_main_of_tornado(frame)
                 if frame.function in ("run_forever", "_run_once") and frame.code.filename.endswith(_BASE_EVENTS):
                     loop = self._python.frames.local(frame, "self")
                 elif frame.is_in("run", _RUNNERS):
@@ -114,6 +117,21 @@ class EventLoops:
         loop, task = (self._python.frames.local(frame, name) for name in ("self", "future"))
         if loop and task:
             self._until[loop] = task
+
+    def _note_main_of_tornado(self, frame: Frame) -> None:
+        """Record the future of Tornado's ``run_sync``, a task's or that of a generator's end: a cell in its frame has it."""
+        objects, local = self._objects, self._python.frames.local
+        owner, cell = local(frame, "self"), local(frame, "future_cell")
+        loop = attribute(objects, owner, "asyncio_loop") if owner else None
+        try:
+            if cell is None:
+                return
+            is_dict = objects.type_name(cell) == "dict"  # since 6.2; before, a list of one
+            future = objects.lookup(cell, "future") if is_dict else next(iter(objects.items(cell, 1)), None)
+        except (Fault, NotThat):
+            return
+        if loop and future:
+            self._until.setdefault(loop, future)
 
     def _note_main_of_runner(self, frame: Frame, loop: Optional[int]) -> None:
         """Record the task of an ``asyncio.Runner`` whose loop has no frame of its own, as a uvloop."""

@@ -42,7 +42,7 @@ class Futures:
 
     def __init__(self, objects: Objects, functions: Functions, layout: Layout) -> None:
         self._objects = objects
-        self._functions = functions
+        self.functions = functions
         self._layout = layout
         self._kinds: Dict[int, Optional[str]] = {}
         self._in_c: Dict[int, bool] = {}
@@ -130,9 +130,9 @@ class Futures:
         """
         try:
             for called in self.callbacks(address):
-                code = self._functions.code(called)
+                code = self.functions.code(called)
                 if code is not None and code.name == callback and "/asyncio/" in code.filename:
-                    return self._functions.closure(called).get(name)
+                    return self.functions.closure(called).get(name)
         except (Fault, NotThat):
             pass
         return None

@@ -1,21 +1,23 @@
-"""asyncio's locks, events, conditions, semaphores, queues and barriers, their subclasses, and anyio's locks.
+"""asyncio's locks, events, conditions, semaphores, queues and barriers, their subclasses, anyio's locks, and Tornado's.
 
 - All are written in Python and keep their state in attributes.
 - A class is identified by the module of its bases, since threading and multiprocessing use the same names.
 - anyio's Lock records its holder in ``_owner_task``: a task, or in older releases a TaskInfo with the task's address
   and coroutine.
+- Tornado's have the same attributes; its Lock is a semaphore of one (``_block``), and the end of a queue an event.
 
 Sources:
 - Lib/asyncio/locks.py and queues.py of 3.8-3.15; barriers since 3.11.
 - anyio 4.5-4.16: _backends/_asyncio.py (slots).
 - anyio 2.0-4.4: _core/_synchronization.py and _core/_testing.py.
+- tornado/locks.py and queues.py of 5.1 to 6.6.
 """
 
 from __future__ import annotations
 
-from typing import Dict, List, Literal, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, List, Literal, NamedTuple, Optional, Set, Tuple
 
-from ...cpython.objects.attributes import Slots, attributes
+from ...cpython.objects.attributes import Slots, attribute, attributes
 from ...cpython.objects.builtins import NotThat, Objects
 from ...memory import Fault
 
@@ -26,6 +28,11 @@ _CLASSES: Dict[str, Tuple[PrimitiveKind, str]] = {
     "Semaphore": ("semaphore", "_waiters"), "Queue": ("queue", "_getters"), "Barrier": ("barrier", "_parties"),
 }  # fmt: skip
 _MODULES = ("asyncio.locks", "asyncio.queues")
+#: Modules of Tornado's primitives; their class names → as above.
+TORNADO = ("tornado.locks", "tornado.queues")
+_OF_TORNADO: Dict[str, Tuple[PrimitiveKind, str]] = {**_CLASSES, "Lock": ("lock", "_block")}
+#: Library → its modules, its classes.
+_LIBRARIES = {"asyncio": (_MODULES, _CLASSES), "tornado": (TORNADO, _OF_TORNADO)}
 #: Module of anyio's primitives with slots; their class names → as above.
 _ANYIO = "anyio._backends._asyncio"
 _SLOTTED: Dict[str, Tuple[PrimitiveKind, str]] = {"Lock": ("lock", "_waiters")}
@@ -78,16 +85,16 @@ class Primitives(PrimitivesByAddress):
     def __init__(self, objects: Objects) -> None:
         super().__init__(objects)
         self._slots = Slots(objects)
-        self._classes: Dict[int, Optional[Tuple[PrimitiveKind, str]]] = {}
+        self._classes: Dict[int, Optional[Tuple[PrimitiveKind, str, str]]] = {}
 
     def _at(self, address: int) -> Optional[Primitive]:
         try:
             found = self._class(address)
             if found is None:
                 return self._slotted(address)
-            kind, mark = found
+            kind, mark, library = found
             values = attributes(self._objects, address)
-            return self._read(address, kind, values) if mark in values else None
+            return self._read(address, kind, values)._replace(library=library) if mark in values else None
         except (Fault, NotThat):
             return None
 
@@ -118,25 +125,25 @@ class Primitives(PrimitivesByAddress):
         runs = self._slots.get(info, "coro") if info else None
         return Primitive(address, kind, info is not None, owner=owner, owner_runs=runs, library="anyio")
 
-    def _class(self, address: int) -> Optional[Tuple[PrimitiveKind, str]]:
-        """Return the kind of an object's class or its bases, if one of them is asyncio's."""
+    def _class(self, address: int) -> Optional[Tuple[PrimitiveKind, str, str]]:
+        """Return (kind, distinctive attribute, library) of an object's class or its bases; None if it is none of these."""
         objects = self._objects
         info = objects.type_of(address)
         type_ = info.address
         if type_ not in self._classes:
-            found, is_async = None, False
+            names: List[str] = []
+            modules: Set[Optional[str]] = set()
             for _ in range(_MAX_BASES):
-                found = found or _CLASSES.get(info.name.split(".")[-1])
-                is_async = is_async or self._of_asyncio(info.address)
+                names.append(info.name.split(".")[-1])
+                modules.add(self._module(info.address))
                 if not info.base:
                     break
                 info = objects.type_at(info.base)
-            self._classes[type_] = found if is_async else None
+            library = next((name for name, known in _LIBRARIES.items() if not modules.isdisjoint(known[0])), None)
+            classes = _LIBRARIES[library][1] if library is not None else {}
+            found = next((classes[name] for name in names if name in classes), None)
+            self._classes[type_] = (*found, library) if found is not None and library is not None else None
         return self._classes[type_]
-
-    def _of_asyncio(self, type_: int) -> bool:
-        """Return whether a class is defined in asyncio.locks or asyncio.queues."""
-        return self._module(type_) in _MODULES
 
     def _module(self, type_: int) -> Optional[str]:
         """Return ``__module__`` of a class; None if unreadable."""
@@ -150,11 +157,15 @@ class Primitives(PrimitivesByAddress):
     def _read(self, address: int, kind: PrimitiveKind, values: Dict[str, int]) -> Primitive:
         """Build a primitive from its attributes."""
         number = self._objects.integer_or_none
+        if kind == "lock" and "_block" in values:
+            left = number(attribute(self._objects, values["_block"], "_value"))
+            return Primitive(address, kind, None if left is None else left == 0)
         if kind == "lock":
             locked = number(values.get("_locked"))
             return Primitive(address, kind, None if locked is None else bool(locked))
         if kind == "semaphore":
-            return Primitive(address, kind, None, number(values.get("_value")), number(values.get("_bound_value")))
+            limit = number(values.get("_bound_value", values.get("_initial_value")))
+            return Primitive(address, kind, None, number(values.get("_value")), limit)
         if kind == "queue":
             return Primitive(
                 address,
@@ -182,13 +193,22 @@ class Primitives(PrimitivesByAddress):
         found: List[int] = []
         try:
             values = attributes(self._objects, primitive.address)
-            for name in ("_waiters", "_getters", "_putters"):
-                queue = values.get(name)
-                if queue and self._objects.type_name(queue) == "collections.deque":
-                    found += self._objects.deque_items(queue)
+            parts = [values[name] for name in ("_block", "_finished") if name in values]  # Tornado's
+            for each in (values, *(attributes(self._objects, part) for part in parts)):
+                for name in ("_waiters", "_getters", "_putters"):
+                    found += self._members(each.get(name))
         except (Fault, NotThat):
             pass
         return found
+
+    def _members(self, container: Optional[int]) -> Iterator[int]:
+        """Yield the members of a deque or set of waiters; of pairs of an item and a future, the future."""
+        kind = self._objects.type_name(container) if container else None
+        if container and kind == "set":
+            yield from self._objects.set_items(container)
+        elif container and kind == "collections.deque":
+            for item in self._objects.deque_items(container):
+                yield self._objects.items(item, 2)[-1] if self._objects.type_name(item) == "tuple" else item
 
 
 def describe(primitive: Primitive) -> str:

@@ -41,7 +41,7 @@ class TaskState:
     waiter: int = 0  # address of the awaited future; 0: none
     greenlet: bool = False
     ident: Optional[int] = None  # pthread_t of the thread that it belongs to, if it has no loop
-    fires: int = 0  # of Twisted's: address of the Deferred that fires when it ends
+    fires: int = 0  # of Twisted's: address of the Deferred that fires when it ends; of Tornado's, of the future
 
 
 class Asyncio:

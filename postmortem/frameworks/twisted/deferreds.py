@@ -111,8 +111,9 @@ class Deferreds:
         jobs = dict(self._jobs())
         firing = {task: deferred for deferred, task in found.results.items()}
         for task, deferred in found.resumed.items():
-            state = self._task(task, loop, thread.ident, firing.get(task, 0))
+            state = self._task(task, loop, thread.ident)
             if state is not None:
+                state.waiter, state.fires = deferred, firing.get(task, 0)
                 read.tasks.append(state)
                 read.waits[task] = self._wait(deferred, found, jobs, awaiting.primitives)
         return read
@@ -207,7 +208,7 @@ class Deferreds:
 
     # ------------------------------------------------------------------ one task
 
-    def _task(self, task: int, loop: Optional[int], ident: Optional[int], fires: int) -> Optional[TaskState]:
+    def _task(self, task: int, loop: Optional[int], ident: Optional[int]) -> Optional[TaskState]:
         """Return a suspended task; None if it cannot be read, or runs."""
         try:
             chain = follow(self._python, task)
@@ -216,7 +217,7 @@ class Deferreds:
         if not chain.frames or chain.running:
             return None
         name = chain.frames[-1].code.qualname or chain.frames[-1].code.name
-        return TaskState(task, name, "pending", loop, chain.frames, "Deferred", False, 0, False, ident, fires)
+        return TaskState(task, name, "pending", loop, chain.frames, "Deferred", False, ident=ident)
 
     def _wait(
         self,
