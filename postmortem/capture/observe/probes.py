@@ -23,11 +23,11 @@ from ...cpython.heap.queues import Backlogs, length
 from ...cpython.heap.variablesearch import users_of
 from ...cpython.objects.builtins import NotThat
 from ...cpython.runtime.discovery import NoInterpreter, Runtime, find_runtime
-from ...cpython.state.interpreter import Python, holder_of, switch_counter
+from ...cpython.state.interpreter import InterpreterState, Python, holder_of, switch_counter
 from ...cpython.state.rounds import Looks
 from ...errors import PostmortemError
 from ...frameworks.asyncio.loopturns import turn_of
-from ...frameworks.asyncio.tasks import Asyncio
+from ...frameworks.asyncio.tasks import Asyncio, TaskState
 from ...frameworks.tornado.coroutines import Tornado
 from ...frameworks.trio.runners import Trio
 from ...frameworks.twisted.deferreds import Deferreds
@@ -106,6 +106,12 @@ class Probes:
         return {pid: known.finish() for pid, known in self._interpreters.items()}
 
 
+def _others(python: Python, interpreter: InterpreterState) -> List[TaskState]:
+    """Return the tasks of Twisted and of Tornado."""
+    futures = Asyncio(python, interpreter).futures
+    return [*Deferreds(python, interpreter).read(()).tasks, *Tornado(python, interpreter, futures).read().tasks]
+
+
 class _Interpreter:
     """The main interpreter of a process. Raises NoInterpreter, Fault or OSError when none is found.
 
@@ -167,14 +173,12 @@ class _Interpreter:
             python = Python(self._memory)
             states = [state for interpreter in python.interpreters for state in interpreter.threads]
             tasks = [task for interpreter in python.interpreters for task in Asyncio(python, interpreter).tasks()]
-            found = Backlogs(python, TimeLimit.on_the_clock(until)).found(users_of(states, tasks))
+            others = [task for interpreter in python.interpreters for task in _others(python, interpreter)]
+            found = Backlogs(python, TimeLimit.on_the_clock(until)).found(users_of(states, (*tasks, *others)))
             steps = [step for interpreter in python.interpreters for step in Trio(python, interpreter).all_steps()]
             self._waits = {str(task.address): task.waiter for task in tasks[:_MOST_TASKS]}
             self._waits.update((str(task), count) for task, count in steps[:_MOST_TASKS])
-            for interpreter in python.interpreters:
-                others = Deferreds(python, interpreter).read(()).tasks
-                others += Tornado(python, interpreter, Asyncio(python, interpreter).futures).read().tasks
-                self._waits.update((str(task.address), task.waiter) for task in others[:_MOST_TASKS])
+            self._waits.update((str(task.address), task.waiter) for task in others[:_MOST_TASKS])
         except _FAILED:
             return
         finally:

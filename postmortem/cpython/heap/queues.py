@@ -3,7 +3,7 @@
 A queue is
 - an object with a deque or list and a bound: ``queue.Queue`` (``queue``, ``maxsize``), ``asyncio.Queue`` (``_queue``,
   ``_maxsize``), ``multiprocessing.Queue`` (``_buffer``, ``_maxsize``), anyio's memory streams (``buffer``,
-  ``max_buffer_size``);
+  ``max_buffer_size``), Twisted's DeferredQueue (``pending``, ``size``: None without a bound);
 - a ``SimpleQueue``;
 - a bare deque.
 
@@ -25,6 +25,7 @@ from .variablesearch import CONTAINERS, Named, User, VariableSearch
 _PARTS = ("queue", "_queue", "_buffer", "buffer")
 _BOUNDS = ("maxsize", "_maxsize", "max_buffer_size", "_max_buffer_size")
 _DEQUE, _SIMPLE = "collections.deque", "_queue.SimpleQueue"
+_DEFERRED = "DeferredQueue"
 _MAXLEN = 64
 #: Bounds from here on mean none: multiprocessing.Queue uses SEM_VALUE_MAX (Lib/multiprocessing/queues.py).
 _NO_BOUND = 1 << 30
@@ -104,10 +105,12 @@ class Backlogs(VariableSearch):
         container = next((parts[c] for c in _PARTS if c in parts), None)
         if not parts:  # anyio: dataclasses with slots
             bound, container = self._slots.get(value, "max_buffer_size"), self._slots.get(value, "buffer")
+        if kind == _DEFERRED:
+            bound, container = parts.get("size"), parts.get("pending")
         if not bound or not container or self.objects.type_name(container) not in (_DEQUE, "list"):
             return None
         try:
-            limit = int(self.objects.number(bound))
+            limit = int(self.objects.number(bound)) if self.objects.type_name(bound) != "NoneType" else 0
         except (OverflowError, ValueError):
             limit = 0  # math.inf
         limit = limit if 0 < limit < _NO_BOUND else 0
