@@ -60,6 +60,7 @@ _KEYWORDS: Dict[Tuple[int, int], FrozenSet[int]] = {
     (3, 13): frozenset({57}), (3, 14): frozenset({55, 151, 152, 153}),
 }  # fmt: skip
 _WITH_CLEANUP_START = 81
+_FOR_ITER, _FOR_ITER_CODE = ((3, 11), (3, 12)), bytes([93])
 #: In 3.11 and 3.12 an instruction before the call has the names: KW_NAMES. In 3.11 PRECALL and its cache are in between if the
 #: call is one of these; the others are PRECALL itself.
 _KW_NAMES, _AFTER_PRECALL = 172, frozenset({22, 23, 24, 171})
@@ -111,6 +112,11 @@ def copies_arguments(frames: Frames, frame: Frame) -> bool:
         if _instruction(frames, frame, back)[:1] == bytes((_KW_NAMES,)):
             return True
     return instruction[0] in _KEYWORDS.get(version, ())
+
+
+def iterates(frames: Frames, frame: Frame) -> bool:
+    """Return whether a frame asks the iterator of its `for` for the next item, in releases that record no height then."""
+    return frames.objects.layout.version in _FOR_ITER and _instruction(frames, frame)[:1] == _FOR_ITER_CODE
 
 
 def _instruction(frames: Frames, frame: Frame, back: int = 0) -> bytes:

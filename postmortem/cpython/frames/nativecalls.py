@@ -18,7 +18,7 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from ...memory import Fault
 from ..objects.builtins import NotThat, Objects
-from .callheights import least_height
+from .callheights import iterates, least_height
 from .frame import Frame, Frames
 
 _METHOD, _SELF = 16, 24  # PyCFunctionObject
@@ -54,6 +54,8 @@ def native_call(frames: Frames, frame: Frame) -> Optional[NativeCall]:
     slots = frames.value_stack(frame)
     used = _used(frames, frame)
     found = _candidates(frames.objects, slots if used is None else slots[:used])
+    if used is None and iterates(frames, frame):
+        found = [each for each in found if frames.objects.type_name(slots[each[0]]) == _CALLS_AGAIN]
     if not found or (used is None and len({name for _index, name, _self in found}) > 1):
         return None
     index, name, self = found[-1]

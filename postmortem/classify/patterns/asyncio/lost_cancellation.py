@@ -51,6 +51,8 @@ PATTERN = Pattern(
 )
 
 _MOST = 8
+#: Seconds that are left of a wait which is no clean-up.
+_LASTING_S = 30.0
 
 _LOST = Template("{agent} was cancelled{by}, but it caught that{caught} and waits again{at} for {what}{waiter}")
 _SOMETHING = Template("something else")
@@ -121,9 +123,19 @@ def _confidence(view: View, process: Process, task: Task, known: Cancellation) -
         return "proven"
     if known.handled is None:
         return "possible"
-    if told and (stuck is not None or known.caught_at or lost):
+    if told and (stuck is not None or known.caught_at or lost or (awaited and _is_over_it(task, known))):
         return "likely"
     return "possible" if told or stuck is not None else None
+
+
+def _is_over_it(task: Task, known: Cancellation) -> bool:
+    """Return whether a cancelled task waits in ordinary code for something that no time limit ends soon.
+
+    So it does after a library has swallowed the CancelledError, and the program's own code catches none.
+    """
+    wait = task.wait
+    lasting = wait is not None and (wait.endless is True or (wait.remaining_s or 0.0) >= _LASTING_S)
+    return known.due is False and known.handled is False and lasting
 
 
 def _waiting(view: View, agent: Agent) -> Tuple[Agent, ...]:

@@ -75,6 +75,8 @@ _FETCH_MORE = Template(
 )
 #: Times the pace of the switch timer, and threads, from which on hand-overs are no by-product of waits.
 _FAR, _SEVERAL = 50, 2
+#: Wake-ups for each hand-over that show threads which wake for the GIL and do not get it: work with pauses has one or two.
+_IN_VAIN = 2.5
 _NO_COUNT = Template("the interpreter's count of GIL hand-overs over an observation window")
 _SLOW = Template(
     "the GIL of process {pid} changes hands {rate:.0f} times a second; its switch timer alone may cause {pace:.0f}"
@@ -147,7 +149,8 @@ def _match(view: View, process: Process, threads: List[Thread], rates: Rates) ->
 
 def _released(view: View, threads: List[Thread], rates: Rates, waiting: int) -> Optional[PythonFrame]:
     """Return the line at which several threads give up the GIL again and again, far beyond what work with pauses does."""
-    if rates.handoffs < _FAR * rates.pace or waiting < _SEVERAL:
+    in_vain = bool(waiting) and rates.wakes >= _IN_VAIN * rates.handoffs
+    if rates.handoffs < _FAR * rates.pace or (waiting < _SEVERAL and not in_vain):
         return None
     lines = Counter(view.hot_frame(t) for t in threads if (view.switches(t) or 0) >= rates.pace)
     frame, count = next(iter(lines.most_common(1)), (None, 0))

@@ -52,10 +52,13 @@ MIN_WAITERS, MIN_AVERAGE = 2, 1.5
 MIN_MOVED = 0.3
 #: Least mean share of the window for which those who wait now waited: with less, the lock is used often, but rarely kept.
 MIN_SHARE = 0.5
+#: Least number of waiters, and share of the window for which they waited, that tell a lock which is kept for longer than it.
+MIN_CROWD, KEPT = 5, 0.95
 #: Functions that take the next item out of a queue between processes, under its lock for reading.
 _TAKES = tuple((file, "get") for file in (*multiprocessing("queues"), *multiprocessing("pool"), "billiard/queues.py"))
 
-_SUMMARY = Template("{count:n thread} {count:v queue} for {lock}{holder}; it does change hands")
+_SUMMARY = Template("{count:n thread} {count:v queue} for {lock}{holder}{moves}")
+_CHANGES = Template("; it does change hands")
 _SUMMARY_OF_TASKS = Template("{count:n task} {count:v queue} for {lock}; it does change hands")
 _WHILE = Template(" while {holder} is at {frame}")
 _WINDOW = Template("an observation window: does {lock} change hands?")
@@ -70,6 +73,7 @@ _QUEUED = Template(
     "{count:n thread} wanted {lock} at the moment of capture, {average:.1f} on average over {seconds:.1f} s"
 )
 _MOVED = Template("{count} of them got it, or were elsewhere, during that time: it changes hands")
+_KEPT = Template("none of them got it during that time, but its holder went on")
 _HELD = Template("{holder} held it{since}{now}{doing}")
 _SINCE = Template(", acquired at {frame}")
 _NOW = Template(", and was at {frame}")
@@ -106,6 +110,8 @@ def _answer(view: View, process: Process, queue: LockQueue) -> Answer:
     holder_moves = queue.holder is not None and (
         queue.handed or view.moves(queue.holder) or (view.cpu_share(queue.holder) or 0) > 0.05
     )
+    if not queue.moved and _keeps(view, process, queue):
+        return _match(view, process, queue)
     if not queue.moved or (queue.moved < MIN_MOVED * len(queue.waiters) and not holder_moves):
         return No(_GIVEN_TO_NONE(wanted=wanted_by, rests=None if holder_moves else _RESTS()))
     if queue.holder is not None and _waits_for_a_job(queue.holder):
@@ -113,6 +119,17 @@ def _answer(view: View, process: Process, queue: LockQueue) -> Answer:
     if queue.average < MIN_AVERAGE:
         return No(_RARELY_WANTED(wanted=wanted_by, average=queue.average))
     return _match(view, process, queue)
+
+
+def _keeps(view: View, process: Process, queue: LockQueue) -> bool:
+    """Return whether one holder kept the lock for the whole window, for waits that end, while a crowd waited for it.
+
+    A holder that computes, or is stuck, is the cause by itself.
+    """
+    holder = queue.holder
+    if holder is None or holder.wait is None or len(queue.waiters) < MIN_CROWD or queue.share <= KEPT:
+        return False
+    return not view.graph.stuck(Agent(process.pid, holder.tid)) and view.moves(holder)
 
 
 def _waits_for_a_job(holder: Thread) -> bool:
@@ -127,7 +144,7 @@ def _match(view: View, process: Process, queue: LockQueue) -> Match:
     lock, count = queue.lock.description, len(queue.waiters)
     facts = [
         _QUEUED(count=count, lock=lock, average=queue.average, seconds=view.window or 0),
-        _MOVED(count=queue.moved),
+        _MOVED(count=queue.moved) if queue.moved else _KEPT(),
     ]
     named = None
     if queue.holder is not None:
@@ -143,7 +160,7 @@ def _match(view: View, process: Process, queue: LockQueue) -> Match:
     moves = queue.moved > 1 or queue.moved >= MIN_MOVED * count
     return Match(
         confidence="likely" if moves and queue.share >= MIN_SHARE else "possible",
-        summary=_SUMMARY(count=count, lock=lock, holder=named),
+        summary=_SUMMARY(count=count, lock=lock, holder=named, moves=_CHANGES() if queue.moved else None),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, queue.holder) for f in list(dict.fromkeys(frames))[:6]),
         victims=tuple(view.victim(process, t) for t in queue.waiters),
@@ -174,8 +191,9 @@ def _of_tasks(view: View, process: Process, lock: Resource) -> Answer:
         at = _IS_AT(frame=frames[0]) if frames else None
         doing = _DOING(wait=owner.wait.kind) if owner.wait is not None else None
         facts.append(_TASK_HOLDS(owner=Agent(process.pid, task=owner.id), at=at, doing=doing))
+    handed = moved + bool(owner is not None and owner.moved)
     return Match(
-        confidence="likely",
+        confidence="likely" if handed > 1 or handed >= MIN_MOVED * len(waiting) else "possible",
         summary=_SUMMARY_OF_TASKS(count=len(waiting), lock=lock.description),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, None, owner.name if owner else None) for f in dict.fromkeys(frames)),

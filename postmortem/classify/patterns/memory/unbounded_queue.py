@@ -19,7 +19,7 @@ from typing import Iterator, List, Optional, Tuple
 from ....evidence import Backlog, Process, PythonFrame
 from ....findings import Slot, Template
 from ....waitgraph import Agent
-from ...facts.knowledge import is_library, own_frame
+from ...facts.knowledge import in_table, is_library, own_frame
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 
@@ -63,10 +63,13 @@ _NOT_TAKEN_FROM = Template("no consumer of it was found")
 _USED_BY = Template("used by {users}")
 _FRAMES = Template("{count:n frame}")
 _OTHER_GROWS = Template("{name} grows as well: {items:,} items")
+_MAPS = Template("map() of its executor, called at {frame}, puts all that it is given into the queue at once")
 _CONSUMER_AT = Template("a thread that takes from it is at {frame}")
 _ALONE = Template("one thread, or one function, both fills and empties it: it may be a private work list")
 _NO_WINDOW = Template("an observation window: does {name} ({items} items) grow?")
 _STEADY = Template("{name} of process {pid} holds {items} items, and does not grow")
+#: Takes all of its arguments before the first result is asked for (Lib/concurrent/futures/_base.py of 3.8 to 3.15).
+_MAP = (("/concurrent/futures/_base.py", "map"),)
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -125,8 +128,10 @@ def _match(view: View, process: Process, backlog: Backlog, several: List[Backlog
     facts += [_CONSUMER_AT(frame=consumer)] if consumer is not None and not taking else []
     alone = _alone(backlog)
     facts += [_ALONE()] if alone else []
-    places = [*_near(backlog.filled_at)[:3], *_near(backlog.made_at)[:2]]
-    filled_here = any(not is_library(f) for f in backlog.filled_at)
+    mapping = _mapping(process, backlog)
+    facts += [_MAPS(frame=mapping)] if mapping is not None else []
+    places = [*([mapping] if mapping is not None else []), *_near(backlog.filled_at)[:3], *_near(backlog.made_at)[:2]]
+    filled_here = mapping is not None or any(not is_library(f) for f in backlog.filled_at)
     places += [consumer] if consumer is not None and not filled_here else []
     return Match(
         confidence="possible" if alone or not seconds else "likely",
@@ -151,6 +156,16 @@ def _consumer(process: Process, backlog: Backlog) -> Optional[PythonFrame]:
         own = next((f for f in frames if not is_library(f)), None)
         if own is not None and any(is_library(f) for f in frames[frames.index(own) + 1 :]):
             return own
+    return None
+
+
+def _mapping(process: Process, backlog: Backlog) -> Optional[PythonFrame]:
+    """Return the program's line at which a thread is in an executor's ``map``, which submits all it is given; or None."""
+    using = {user.tid for user in backlog.users}
+    for thread in (t for t in process.threads if t.tid in using):
+        at = next((number for number, f in enumerate(thread.python) if in_table(f, _MAP)), None)
+        if at is not None:
+            return own_frame(thread.python[at + 1 :])
     return None
 
 

@@ -24,6 +24,7 @@ class Stack(Heap):
         self.memory = self
         self.slots: List[int] = []
         self.used: Optional[int] = None
+        self.iterating = False
         self.words: Dict[Tuple[int, int], int] = {}
         self.texts: Dict[int, bytes] = {}
 
@@ -79,6 +80,7 @@ class Stack(Heap):
 @pytest.fixture
 def stack(monkeypatch: pytest.MonkeyPatch) -> Stack:
     monkeypatch.setattr(nativecalls, "least_height", lambda *_: None)
+    monkeypatch.setattr(nativecalls, "iterates", lambda frames, _frame: frames.iterating)
     return Stack()
 
 
@@ -172,6 +174,11 @@ def test_of_a_scanner_the_text_is_told(stack: Stack) -> None:
     call = called(stack, again, used=1)
     assert call is not None
     assert (call.function, call.detail, call.text) == ("_sre.SRE_Scanner.search", "pattern 'a|b'", 70)
+    stale = stack.function("iter", stack.module("builtins"))
+    assert called(stack, again, stale) is None
+    stack.iterating = True  # a `for` asks its iterator, whatever earlier calls have left above it
+    call = called(stack, again, stale)
+    assert call is not None and call.text == 70
     del stack.words[scanner, 56]
     call = called(stack, again, used=1)
     assert call is not None

@@ -78,14 +78,21 @@ def test_who_waits_for_the_next_item_holds_a_queues_lock_on_purpose() -> None:
     assert "lock-contention" not in found(changed(known, processes=(queue,)))
 
 
-def test_a_lock_that_was_given_to_nobody_does_not_move() -> None:
-    """All samples of all waiters are in the queue, and they sleep: whatever holds it is the cause, and it is said so."""
+@pytest.mark.parametrize(("does", "expected"), [("writes", "possible"), ("rests", None)])
+def test_a_lock_that_was_given_to_nobody_does_not_move(does: str, expected: Optional[str]) -> None:
+    """All samples of all waiters are in the queue, and they sleep: a holder that goes on may only be slow; one that does not
+    is the cause by itself."""
     still = contended(looks=((100, TAKES),))
+    holder = still.processes[0].threads[1]
+    if does == "rests":
+        holder = changed(holder, counters=counters(), samples=samples((100, INSIDE)))
     calm = tuple(changed(t, counters=counters()) if t.tid > 2 else t for t in still.processes[0].threads)
-    known = changed(still, processes=(changed(still.processes[0], threads=calm),))
+    threads = tuple(holder if t.tid == holder.tid else t for t in calm)
+    known = changed(still, processes=(changed(still.processes[0], threads=threads),))
     ruled = {r.pattern: r.because for r in classify(known).ruled_out}
-    assert "lock-contention" not in found(known)
-    assert "none of them" in ruled["lock-contention"] or "not move" in ruled["lock-contention"]
+    assert found(known).get("lock-contention") == expected
+    if expected is None:
+        assert "none of them" in ruled["lock-contention"] or "not move" in ruled["lock-contention"]
 
 
 def test_a_holder_that_was_seen_to_wait_has_got_the_lock() -> None:
@@ -161,11 +168,14 @@ def tasks(waiting: int, moved: Optional[bool], owner: Optional[bool] = None) -> 
 
 
 def test_tasks_queue_for_a_lock_of_asyncio() -> None:
-    """By what each waited for when the window began; what the owner is at, and where it took the lock, are to blame."""
+    """By what each waited for when the window began; what the owner is at, and where it took the lock, are to blame.
+
+    One hand-over alone is what any queue for a connection shows.
+    """
     known = tasks(9, True)
     report = next(f for f in classify(known).findings if f.pattern == "lock-contention")
     assert (report.confidence, report.culprits[0].line) == ("likely", 20) and len(report.victims) == 9
-    assert found(tasks(9, False, True))["lock-contention"] == "likely"
+    assert found(tasks(9, False, True))["lock-contention"] == "possible"
     assert lines(known)
 
 
