@@ -31,6 +31,15 @@ from .gil import wanted_gil
 _EXACT = ("poll", "epoll_wait", "epoll_pwait")
 #: Seconds that trio's loop waits without a deadline (trio/_core/_run.py, _MAX_TIMEOUT: 0.20-0.35).
 _TRIO_LIMIT_S = 86400.0
+#: Files whose functions are a loop's selector.
+_SELECTORS = ("/selectors.py", "/trio/_core/_io_epoll.py", "/twisted/internet/epollreactor.py", "/gevent/hub.py")
+#: Functions that run one callback or task of a loop.
+_STEPS = (
+    ("_run", "asyncio/events.py"), ("unrolled_run", "trio/_core/_run.py"), ("runUntilCurrent", "twisted/internet/base.py"),
+    ("_doReadOrWrite", "twisted/internet/epollreactor.py"), ("_doReadOrWrite", "twisted/internet/posixbase.py"),
+)  # fmt: skip
+#: Kinds of loops that switch between greenlets → the function of the greenlet that polls.
+_HUBS = {"gevent": ("run", "gevent/hub.py"), "eventlet": ("run", "eventlet/hubs/hub.py")}
 
 
 class Books(NamedTuple):
@@ -42,6 +51,19 @@ class Books(NamedTuple):
     locks: LockWaits
     buffers: BufferBook
     polling: Polling
+
+
+def _is_inside_step(frames: Sequence[PyFrame], tasks: TasksRead, tid: int) -> bool:
+    """Return whether the code that a loop serves is in a native poll of its own, rather than the loop in its selector.
+
+    gevent's and eventlet's hubs poll in a greenlet of their own: without its frame, another greenlet runs.
+    """
+    if not frames or frames[0].code.filename.endswith(_SELECTORS):
+        return False
+    loops = [loop.kind for loop in tasks.loops if loop.tid == tid]
+    if loops and all(kind in _HUBS for kind in loops):
+        return not any(frame.is_in(*hub) for frame in frames for hub in _HUBS.values())
+    return any(frame.is_in(*step) for frame in frames for step in _STEPS)
 
 
 class WaitReader:
@@ -88,6 +110,8 @@ class WaitReader:
             call, self._core, self._raw.descriptors, lambda word: self._futex(word, tid, frames), frames
         )
         wait = books.shared.told(wait, frames) if books is not None else wait
+        if wait.kind == "event-loop" and books is not None and _is_inside_step(frames, books.tasks, tid):
+            wait = changed(wait, kind="other")
         if wait.kind in ("futex", "semaphore") and wait.resource is None:
             self.calls[tid] = FutexCall.of(call.args)
         runs_loop = books is not None and wait.kind == "event-loop" and books.tasks.runs(tid)
