@@ -81,7 +81,7 @@ class CallsInC(Lookup):
     def _set_later(self, given: List[Value], run: Optional[Place]) -> Optional[Value]:
         for atom in given[1] if len(given) > 2 else ():
             if atom[0] == "str":
-                self.store(given[0], atom[1], given[2])
+                self.store_attribute(given[0], atom[1], given[2], run)
         return PLAIN
 
     def _enumerate(self, given: List[Value], run: Optional[Place]) -> Optional[Value]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Tuple
 
 from ..objects.code import Code
 from .library import Library, Limits
@@ -17,6 +17,11 @@ OPERATIONS = frozenset((
 ))  # fmt: skip
 #: Stands for a call of the value itself.
 CALL = "()"
+
+
+def stored(name: str) -> str:
+    """Return the operation that stands for storing an attribute of this name."""
+    return f".{name} ="
 
 
 class Place:
@@ -69,6 +74,7 @@ class Lookup(Store):
         self.limits = limits
         self.incomplete = False
         self.functions = library.functions
+        self.watched: FrozenSet[str] = frozenset()
         self.applied: Dict[_Key, Applied] = {}
         self.passed: Dict[_Key, Applied] = {}
 
@@ -82,6 +88,12 @@ class Lookup(Store):
         """Note an operation on a value; without ``run`` it is the interpreter's own, as of a signal handler."""
         if value and value != PLAIN and (run is None or run.is_live):
             self._add_to(self.applied, operation, value, run)
+
+    def store_attribute(self, owner: Value, name: str, value: Value, run: Optional[Place]) -> None:
+        """Store an attribute, and note that if it is one of ``watched``."""
+        if name in self.watched:
+            self.note(stored(name), owner, run)
+        self.store(owner, name, value)
 
     def hand_on(self, values: Iterable[Value], run: Optional[Place]) -> None:
         """Note the arguments of a call of something unknown."""

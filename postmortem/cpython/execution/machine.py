@@ -14,7 +14,7 @@ What ends the evaluation early (limits, unreadable code) makes it incomplete.
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Sequence, Set, Tuple
+from typing import Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
 
 from ..frames.frame import Frame
 from .functions import Function, Shape, bind
@@ -46,8 +46,10 @@ _THREAD = ("_bootstrap", "_bootstrap_inner")
 class Machine(CallsInC):
     """The evaluation of one agent's code."""
 
-    def __init__(self, library: Library, limits: Limits) -> None:
+    def __init__(self, library: Library, limits: Limits, watched: FrozenSet[str] = frozenset()) -> None:
+        """Create an evaluation; ``watched``: attributes of which it notes that they are stored, as operation ``.name =``."""
         super().__init__(library, limits)
+        self.watched = watched
         self._results: Dict[Tuple[object, ...], Value] = {}
         self._seen: Set[int] = set()
         self._times: Dict[int, int] = {}  # evaluations by code

@@ -314,7 +314,7 @@ class Run(Place):
     def _store_attribute(self, stack: Stack, argument: int) -> None:
         owner, value = pop1(stack), pop1(stack)
         if self.is_live:
-            self.machine.store(owner, self._used(argument), value)
+            self.machine.store_attribute(owner, self._used(argument), value, self)
 
     def _subscript(self, stack: Stack, argument: int) -> None:
         key, container = pop1(stack), pop1(stack)

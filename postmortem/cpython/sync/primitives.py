@@ -22,7 +22,9 @@ _THREADING, _QUEUE, _FUTURES = ("/threading.py",), ("/queue.py",), ("concurrent/
 #: Most nested layers: no call of the standard library nests deeper.
 _MAX_LAYERS = 12
 
-LayerKind = Literal["condition", "event", "semaphore", "barrier", "thread", "queue", "future", "futures", "import-lock"]
+LayerKind = Literal[
+    "condition", "event", "semaphore", "barrier", "thread", "queue", "future", "futures", "import-lock", "variable"
+]
 #: (file endings, functions, type or base of ``self``, kind)
 _LAYERS: Tuple[Tuple[Tuple[str, ...], Tuple[str, ...], str, LayerKind], ...] = (
     (_THREADING, ("wait", "wait_for", "_acquire_restore"), "Condition", "condition"),
@@ -44,7 +46,7 @@ class Layer(NamedTuple):
 
     kind: LayerKind
     address: int  # of the object; for "futures", of their set
-    function: str  # "get"
+    function: str  # "get"; of a variable its name
     depth: int  # index of its frame, 0 = most recent call
 
 

@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...cpython.execution.library import Library, Limits
-from ...cpython.execution.lookup import CALL, OPERATIONS, Applied
+from ...cpython.execution.lookup import CALL, OPERATIONS, Applied, stored
 from ...cpython.execution.machine import Machine
 from ...cpython.execution.values import UNKNOWN
 from ...cpython.frames.frame import Frame as PyFrame
@@ -94,12 +94,23 @@ class _Judged(NamedTuple):
 
 
 class Grading:
-    """Grades of one process's agents; ``tasks``: asyncio's, and greenlets that have started, by id."""
+    """Grades of one process's agents.
 
-    def __init__(self, context: PythonContext, tasks: Mapping[str, TaskState], modules: Mapping[int, str]) -> None:
+    - ``tasks``: asyncio's, and greenlets that have started, by id
+    - ``variables``: resource → the attribute that its waiters poll
+    """
+
+    def __init__(
+        self,
+        context: PythonContext,
+        tasks: Mapping[str, TaskState],
+        modules: Mapping[int, str],
+        variables: Optional[Mapping[str, str]] = None,
+    ) -> None:
         self._context = context
         self._python: Python = context.python
         self._tasks = tasks
+        self._variables: Mapping[str, str] = variables or {}
         self._modules = {name: address for address, name in modules.items()}
         self._judged: Dict[Agent, _Judged] = {}
         self._alike: Dict[Tuple[object, ...], _Judged] = {}
@@ -194,6 +205,8 @@ class Grading:
 
     def _operations(self, resource: Resource) -> FrozenSet[str]:
         """Return the operations that end the waits for a resource; empty if unknown."""
+        if resource.id in self._variables:
+            return frozenset((stored(self._variables[resource.id]),))
         waiting = [self._tasks[ident] for ident in resource.waiting_tasks if ident in self._tasks]
         if any(f.code.filename.endswith(_UNGRADED) for task in waiting for f in task.frames[:_MOST_FRAMES]):
             return frozenset()
@@ -256,7 +269,8 @@ class Grading:
             return _Judged((), (), False)
         if self._library is None:
             self._library = Library(self._python.frames, self._modules)
-        machine = Machine(self._library, Limits(TimeLimit(SECONDS * _SHARE, within=self._limit)))
+        watched = frozenset(self._variables.values())
+        machine = Machine(self._library, Limits(TimeLimit(SECONDS * _SHARE, within=self._limit)), watched)
         for frame in frames:
             machine.frame(frame)
         for called in ends:

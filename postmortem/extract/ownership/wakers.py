@@ -71,6 +71,7 @@ class Books(NamedTuple):
     suspended: Mapping[int, Suspension] = {}  # tasks of other frameworks than asyncio, by address
     behind: Mapping[int, Tuple[int, ...]] = {}  # tasks that wait until all of several others have ended
     blind: Mapping[str, FrozenSet[str]] = {}  # resource → classes of its ends that cannot end a wait for it
+    variables: Mapping[str, str] = {}  # resource → the attribute that its waiters poll
 
 
 class Reaches:
@@ -109,7 +110,7 @@ class Reaches:
 
     @cached_property
     def _grading(self) -> Grading:
-        return Grading(self._context, self._states, self._landmarks.modules)
+        return Grading(self._context, self._states, self._landmarks.modules, self._books.variables)
 
     @cached_property
     def _landmarks(self) -> Landmarks:

@@ -147,6 +147,7 @@ def _resources(
             awaits.suspended,
             awaits.behind,
             awaits.blind(),
+            side.locks.variables(),
         )
         reaches = Reaches(
             side.context, books, reading.stacks.suspended, side.tasks.states, side.tasks.others, side.pools.queued()

@@ -194,6 +194,10 @@ class LockBook:
         """Return addresses of objects by resource id."""
         return {**{ident: address for address, ident in self._waits.ids.items()}, **self._primitives.addresses()}
 
+    def variables(self) -> Dict[str, str]:
+        """Return the attributes that threads and tasks poll, by resource id."""
+        return self._primitives.variables()
+
     def resources(self) -> Tuple[Resource, ...]:
         """Return all resources; those with equal descriptions are numbered."""
         found = [self._resource(address, ident) for address, ident in self._waits.ids.items()]

@@ -22,7 +22,7 @@ from ...frameworks.asyncio.primitives import Primitives as AsyncPrimitives
 from ...memory import Fault
 from ...sourcepaths import is_stdlib
 from ..process.context import PythonContext
-from ..sourcecode.callsites import Function, Span, function_from
+from ..sourcecode.callsites import Function, Span, dotted, function_from
 from ..sourcecode.rounds import Asked, Constant, Follower, Loop, Question, Rounds, Value, is_harmless, loops_around
 
 #: Seconds. A thread that sleeps longer in between is not considered to be polling.
@@ -35,7 +35,7 @@ _ASYNC = ("task", "async-future", "async-event", "async-queue", "async-lock", "a
 
 ThingKind = Literal[
     "future", "event", "queue", "thread", "semaphore", "lock", "process", "task", "async-future", "async-event",
-    "async-queue", "async-lock", "async-semaphore",
+    "async-queue", "async-lock", "async-semaphore", "variable",
 ]  # fmt: skip
 #: (class or base, attributes that tell it from others of that name, kind); threading.Event among them.
 _CLASSES: Tuple[Tuple[str, Tuple[str, ...], ThingKind], ...] = (
@@ -48,7 +48,10 @@ _CLASSES: Tuple[Tuple[str, Tuple[str, ...], ThingKind], ...] = (
 )
 _LAYERS: Mapping[ThingKind, LayerKind] = {
     "future": "future", "event": "event", "queue": "queue", "thread": "thread", "semaphore": "semaphore",
+    "variable": "variable",
 }  # fmt: skip
+#: In names of variables that tell a loop to stop: what it waits for in between is something else, or nothing.
+_STOPS = ("stop", "shut", "exit", "quit", "clos", "cancel", "abort", "term", "kill", "interrupt", "end", "leav", "halt")
 
 
 class Polled(NamedTuple):
@@ -135,7 +138,8 @@ class Polling:
                 if rounds is not None:
                     chosen = self._chosen(rounds, paused_on, depth)
                     if chosen is None and paused_on is None:
-                        return self._at_work(loop, rounds, local, frames, depth)
+                        found = self._at_work(loop, rounds, local, frames, depth)
+                        return found or self._variable(loop, rounds, self._named(frame), depth)
                     return chosen
             if not is_harmless(function):
                 return None  # what calls it goes round with more than a pause
@@ -202,6 +206,39 @@ class Polling:
                 endless = False if rounds.limited else None
                 return Polled(thing, "thread", "progress", endless, None, depth, rounds.length_s)
         return None
+
+    def _variable(
+        self, loop: Loop, rounds: Rounds, named: Callable[[str], Optional[int]], depth: int
+    ) -> Optional[Polled]:
+        """Return the only attribute that a loop which does nothing else tests, while it is false; None for other loops."""
+        if not rounds.open or rounds.works or rounds.limited:
+            return None
+        tests = [node.test for node in ast.walk(loop) if isinstance(node, (ast.While, ast.If))]
+        nodes = [node for test in tests for node in ast.walk(test)]
+        passed = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+        passed |= {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+        found: Dict[Tuple[int, str], bool] = {}
+        for node in nodes:
+            if not isinstance(node, ast.Attribute) or id(node) in passed:
+                continue
+            owner = self._resolved(dotted(node.value), named)
+            value = self._memory.attribute(owner, node.attr) if owner is not None else None
+            constant = self._memory.constant(value) if value is not None else None
+            if owner is None or constant is None or isinstance(constant.value, tuple):
+                return None
+            found[owner, node.attr] = bool(constant.value)
+        (owner, name), is_true = next(iter(found.items()), ((0, ""), True))
+        stops = any(word in name.lower() for word in _STOPS)
+        if len(found) != 1 or is_true or stops or self._memory.kind(owner) is not None:
+            return None
+        return Polled(owner, "variable", name, True, None, depth, rounds.length_s)
+
+    def _resolved(self, path: Sequence[str], named: Callable[[str], Optional[int]]) -> Optional[int]:
+        """Return the object that a dotted name refers to; None if unknown."""
+        found = named(path[0]) if path else None
+        for name in path[1:]:
+            found = self._memory.attribute(found, name) if found is not None else None
+        return found
 
     def _is_event(self, thing: int) -> bool:
         return bool(thing) and self._memory.kind(thing) in ("event", "async-event")

@@ -36,6 +36,7 @@ _DETAILS = {
     ("future", ""): "for the result of a job",
     ("futures", ""): "for the results of several jobs",
     ("import-lock", ""): "for another thread to import a module",
+    ("variable", ""): "for a variable to change",
 }
 #: Kind of a resource → kind of a wait for it.
 _WAIT_KINDS: Dict[ResourceKind, WaitKind] = {"semaphore": "semaphore", "thread": "lock", "import-lock": "lock"}
@@ -66,6 +67,7 @@ class Primitives:
         self._pools = pools
         self._drafts: Dict[int, Draft] = {}
         self._joins: Dict[int, int] = {}  # thread → threading.Thread
+        self._variables: Dict[str, str] = {}  # resource → attribute of its object
         self._describe: Dict[str, Callable[[Draft, Resource], Resource]] = {
             "condition": self._condition,
             "event": self._event,
@@ -98,11 +100,15 @@ class Primitives:
 
     def _noted(self, layer: Layer, frames: Sequence[Frame]) -> Tuple[Draft, FutexFacts]:
         """Return the draft of a layer's object and the facts of a wait in it."""
-        kind: ResourceKind = "future" if layer.kind == "futures" else layer.kind
+        kind: ResourceKind = (
+            "future" if layer.kind == "futures" else "event" if layer.kind == "variable" else layer.kind
+        )
         known = self._drafts.get(layer.address)
         if known is None:
             known = Draft(f"{kind}-{len(self._drafts) + 1}", kind, layer.address, [], [], [], [])
             self._drafts[layer.address] = known
+            if layer.kind == "variable":
+                self._variables[known.ident] = layer.function
         known.users.extend(frames[layer.depth + 1 : layer.depth + 6])
         known.functions.append(layer.function)
         detail = _DETAILS.get((layer.kind, layer.function)) or _DETAILS.get((layer.kind, ""))
@@ -127,6 +133,10 @@ class Primitives:
     def addresses(self) -> Dict[str, int]:
         """Return addresses of objects by resource id."""
         return {draft.ident: address for address, draft in self._drafts.items()}
+
+    def variables(self) -> Dict[str, str]:
+        """Return the attributes that are polled, by resource id."""
+        return self._variables
 
     def kinds(self) -> Dict[str, ResourceKind]:
         """Return kinds of objects by resource id."""
@@ -172,12 +182,19 @@ class Primitives:
         return changed(blank, description=self._called(self._type(draft), draft))
 
     def _event(self, draft: Draft, blank: Resource) -> Resource:
+        if draft.ident in self._variables:
+            return self._variable(draft, blank, self._variables[draft.ident])
         flag = self._integer(draft, "_flag")
         state = "" if flag is None else " (set)" if flag else " (not set)"
         found = changed(blank, description=self._called(self._type(draft), draft) + state, value=flag)
         living = self._threads.by_object if self._python.all_threads and flag == 0 else None
         pool = results_thread_ended(self._python.frames, draft.users, living) if living else None
         return changed(found, closed=True, because=(fact("results-thread-ended", pool=pool),)) if pool else found
+
+    def _variable(self, draft: Draft, blank: Resource, name: str) -> Resource:
+        """Describe an attribute that is polled: its object's name in the program, or its class."""
+        owner = self.name(draft.address, draft.users) or self._type(draft)
+        return changed(blank, description=f"variable {owner}.{name}", value=0)
 
     def _semaphore(self, draft: Draft, blank: Resource) -> Resource:
         value, limit = self._integer(draft, "_value"), self._integer(draft, "_initial_value")

@@ -225,7 +225,11 @@ def _waiting(thread: Thread) -> Said:
     wait = thread.wait
     if wait is None:
         return _RAN()
-    return wait.phrase if wait.phrase and wait.verb == "waits" else _WAITS(what=wait.phrase or (wait.syscall if wait.kind == "other" else wait.kind))
+    return (
+        wait.phrase
+        if wait.phrase and wait.verb == "waits"
+        else _WAITS(what=wait.phrase or (wait.syscall if wait.kind == "other" else wait.kind))
+    )
 
 
 def _kept(loop: Optional[Loop], waiting: List[Task]) -> Iterator[Text]:

@@ -13,6 +13,9 @@ from ...facts.view import View
 from ...roots.calls import collects, is_inside_call, wants_an_answer
 from ...roots.rest import loop_serves
 
+#: Objects of threads, and variables, that a task can only poll.
+_POLLED = ("event", "queue", "future")
+
 
 class StuckTask(NamedTuple):
     """A task that nothing can wake."""
@@ -25,13 +28,13 @@ class StuckTask(NamedTuple):
 
 
 def stuck_tasks(view: View, process: Process) -> Iterator[StuckTask]:
-    """Yield the stuck tasks at the ends of chains: they await an asyncio object that no known agent holds or serves."""
+    """Yield the stuck tasks at the ends of chains: they await an object that no known agent holds or serves."""
     graph = view.graph
     for task in process.tasks:
         agent = Agent(process.pid, task=task.id)
         stuck = graph.stuck(agent)
         edge = graph.blocking(agent) if stuck else None
-        if stuck is None or edge is None or not edge.kind.startswith("async-") or _owed(edge):
+        if stuck is None or edge is None or not (edge.kind.startswith("async-") or edge.kind in _POLLED) or _owed(edge):
             continue
         unknown_handlers = edge.everyone and process.signal_handlers is None
         confidence: Confidence = (
