@@ -152,6 +152,43 @@ flusher = Flusher()
 flusher.start()
 
 
+class Job:
+    def __init__(self):
+        self.loaded, self.result = False, None
+        self.running, self.stopping, self.failed = True, False, False
+
+
+job = Job()
+other_job = Job()
+
+
+def event_variable():
+    while not job.loaded:
+        time.sleep(0.05)
+
+
+def event_variable_between():
+    while True:
+        if other_job.result is not None:
+            break
+        time.sleep(0.05)
+
+
+def rest_while_running():
+    while job.running:
+        time.sleep(0.05)
+
+
+def rest_until_stopped():
+    while not job.stopping:
+        time.sleep(0.05)
+
+
+def rest_two_variables():
+    while not (job.loaded or job.failed):
+        time.sleep(0.05)
+
+
 def thread_further():
     flusher.flush()
 

@@ -301,3 +301,46 @@ def test_a_sleep_is_as_long_as_the_program_asked_for(python: str, tmp_path: Path
     found = capture(tmp_path, "import time\ntime.sleep(3600)\n", python)
     (thread,) = found["processes"][0]["threads"]
     assert (thread["wait"]["kind"], thread["wait"]["timeout_s"]) == ("sleep", 3600.0)
+
+
+#: A thread that was to say that it is ready has failed, or says so later.
+POLLS = """
+import sys, threading, time
+
+class Loader:
+    def __init__(self):
+        self.ready = False
+
+    def load(self):
+        time.sleep(0.1)
+        if sys.argv[1] == "fails":
+            sys.exit()
+        time.sleep(600)
+        self.finish()
+
+    def finish(self):
+        self.ready = True
+
+def wait_for(loader):
+    while not loader.ready:
+        time.sleep(0.05)  # polls
+
+def main():
+    loader = Loader()
+    threading.Thread(target=loader.load, daemon=True).start()
+    threading.Timer(0.4, print, ("ready",), {"flush": True}).start()
+    wait_for(loader)
+
+main()
+"""
+
+
+@pytest.mark.parametrize("does", ["fails", "sleeps"])
+@pytest.mark.parametrize("python", kinds())
+def test_a_variable_that_nobody_is_left_to_set(python: str, does: str, tmp_path: Path) -> None:
+    """Polling it is a wait without an end; as long as a thread's code stores it, possible at most."""
+    with Program(python, POLLS, tmp_path, does) as program:
+        leading = capture_pid(program.pid, tmp_path)["findings"][0]
+    sure = leading["confidence"] in ("likely", "proven")
+    assert (leading["pattern"], sure) == ("missed-wakeup", does == "fails"), leading["summary"]
+    assert "loader.ready" in leading["summary"]

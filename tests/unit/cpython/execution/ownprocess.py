@@ -6,7 +6,7 @@ import os
 import struct
 import sys
 from functools import lru_cache
-from typing import Any, Callable, Tuple
+from typing import Any, Callable, FrozenSet, Tuple
 
 import pytest
 
@@ -71,9 +71,9 @@ def code_of(function: Callable[..., Any]) -> Code:
     return Code(objects(), id(function.__code__))
 
 
-def evaluated(function: Callable[..., Any], steps: int = 40_000) -> Machine:
-    """Effects of calling a function."""
+def evaluated(function: Callable[..., Any], steps: int = 40_000, watched: FrozenSet[str] = frozenset()) -> Machine:
+    """Effects of calling a function; ``watched``: attributes whose storing is noted."""
     modules = {name: id(vars(module)) for name, module in list(sys.modules.items()) if module is not None}
-    machine = Machine(Library(frames_of(objects()), modules), Limits(TimeLimit(1e6), steps=steps))
+    machine = Machine(Library(frames_of(objects()), modules), Limits(TimeLimit(1e6), steps=steps), watched)
     machine.callable(id(function))
     return machine

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple
 
 import pytest
 
+from postmortem.cpython.execution import lookup
 from postmortem.cpython.execution.lookup import CALL
 
 from .ownprocess import evaluated
@@ -259,3 +260,34 @@ def test_a_circle_of_callables_ends() -> None:
     machine.heap.field = lambda address, offset: id(circle)  # type: ignore[method-assign]
     machine.callable(id(circle))
     assert machine.incomplete
+
+
+class Report:
+    def __init__(self) -> None:
+        self.done = self.begun = False
+
+    def finish(self) -> None:
+        self.done = True
+
+
+REPORT = Report()
+
+
+def finishes() -> None:
+    REPORT.finish()
+
+
+def finishes_by_name() -> None:
+    setattr(REPORT, "done", True)  # noqa: B010
+
+
+def begins() -> None:
+    REPORT.begun = True
+
+
+@pytest.mark.parametrize(("function", "stores"), [(finishes, True), (finishes_by_name, True), (begins, False)])
+def test_who_stores_a_watched_attribute_is_noted(function: Callable[[], None], stores: bool) -> None:
+    """On which object, whatever the function that does it; other attributes are not noted."""
+    applied = evaluated(function, watched=frozenset(("done",))).applied.values()
+    found = [each.value for each in applied if each.operation == lookup.stored("done")]
+    assert found == ([frozenset((("obj", id(REPORT)),))] if stores else [])
