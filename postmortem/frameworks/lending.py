@@ -392,6 +392,25 @@ class Lending:
         listed = [one for one in several if one.sure or not one.names.isdisjoint(used)]
         return next((len(one.out) for one in listed if len(one.out) in sizes and not any(map(works, one.out))), None)
 
+    def emptied(self, taking: Taking, slept_on: Set[Optional[int]]) -> Optional[int]:
+        """Return the places of the queue in which an object keeps its parts, if all are out; None for other objects.
+
+        It has a bound, is filled when the object is made, and is where all waiters sleep (``slept_on``): urllib3's pools
+        of connections put as many None there (connectionpool.py of 1.25 to 2.5).
+        """
+        begins = self._methods(taking.thing).get("__init__")
+        used = set(begins.used_names()) if begins is not None else set()
+        if used.isdisjoint(("put", "put_nowait")):
+            return None
+        for name, value in self._parts.attributes(taking.thing).items():
+            if name in used and slept_on == {value}:
+                parts = self._parts.attributes(value)
+                items = parts.get("queue", parts.get("_queue"))
+                limit = self._integer(parts.get("maxsize", parts.get("_maxsize")))
+                if limit is not None and limit > 0 and items and self._objects.length_or_none(items) == 0:
+                    return limit
+        return None
+
     def _limits(self, values: Dict[str, int]) -> Iterator[int]:
         for name, value in values.items():
             if _limits_this(name):

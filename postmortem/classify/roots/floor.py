@@ -72,6 +72,10 @@ _TELLING = frozenset(
 )
 
 
+#: Functions whose native code waits for the answer of a peer (grpc/_channel.py of 1.30 to 1.80).
+_CLIENTS = (("grpc/_channel.py", "_blocking"), ("grpc/_channel.py", "_next"), ("grpc/_channel.py", "channel_spin"))
+
+
 class Verdict(NamedTuple):
     """The match of a root, under the id of the pattern that its kind belongs to."""
 
@@ -165,7 +169,14 @@ def _of_lock(view: View, root: Root) -> Optional[str]:
     if process is not None and process.forked:
         return "fork-inherited-lock"
     thread = view.graph.places.thread(root.agent)
+    if root.kind == "native-lock" and thread is not None and any(map(_asks_a_peer, thread.python[:1])):
+        return "network-wait"
     return "dns-wait" if thread is not None and knowledge.resolves(thread) else _PATTERNS.get(root.kind)
+
+
+def _asks_a_peer(frame: PythonFrame) -> bool:
+    """Return whether a function's native code waits for the answer of a peer, on a lock of its own."""
+    return knowledge.in_table(frame, _CLIENTS)
 
 
 #: System calls on descriptors that a lone core says nothing about.

@@ -65,6 +65,10 @@ class Root(NamedTuple):
         return self.way.end
 
 
+#: Functions of libraries that end something, and return once it has ended.
+_ENDING = frozenset(("shutdown", "close", "stop", "terminate", "disconnect", "dispose", "flush"))
+
+
 def roots(view: View) -> Tuple[Root, ...]:
     """Return the root of each process with threads: the most telling first."""
     key = ("roots",)
@@ -130,7 +134,8 @@ def _found(view: View, process: Process) -> Iterator[Root]:
             continue
         rank = 2 if in_request(thread) else 1
         root = _root(view, process, Agent(process.pid, thread.tid), rank, company)
-        if rank == 2 or root.kind in _DEMANDS or root.state == "progressing":
+        wants = root.kind == "signal" and _ends_something(thread)
+        if rank == 2 or root.kind in _DEMANDS or wants or root.state == "progressing":
             yield root
     for task in process.tasks[:_MOST]:
         if task.state == "pending" and not task.ready:
@@ -223,7 +228,14 @@ def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
             or (kind != "sleep" and thread is not None and calls_for_a_result(thread))
             or (task is not None and wants_an_answer(task))
         )
-    return rank < 2 and kind in ("sleep", "signal", "queue") and len(way.agents) == 1
+    parks = kind in ("sleep", "queue") or (kind == "signal" and (thread is None or not _ends_something(thread)))
+    return rank < 2 and parks and len(way.agents) == 1
+
+
+def _ends_something(thread: Thread) -> bool:
+    """Return whether the program has called a function of a library that ends something, and waits: no thread parks in one."""
+    at = next((number for number, frame in enumerate(thread.python) if not is_library(frame)), 0)
+    return at > 0 and thread.python[at - 1].function in _ENDING
 
 
 def _is_native_server(process: Process, way: Way) -> bool:

@@ -42,6 +42,7 @@ from ...timelimits import TimeLimit
 from .semaphores import Claim
 
 AT_RANDOM = 25
+_CLASS = 8  # PyObject.ob_type
 #: Role of the Waker for the parent's thread that held a lock at the fork.
 BEFORE_FORK: Final = "before-fork"
 _LOCKS: FrozenSet[ResourceKind] = frozenset(("lock", "rlock", "condition", "import-lock", "mutex", "rwlock"))
@@ -131,7 +132,8 @@ def _with_parent(process: Process, parent: Optional[Process], traces: Mapping[in
         return process
     resources = process.resources
     if left_behind:
-        fork = _Fork(process, parent, mine, theirs or Trace(), left_behind)
+        existed = _existed(process, parent, mine, reopen) if parent is not None else frozenset()
+        fork = _Fork(process, parent, mine, theirs or Trace(), left_behind, existed)
         resources = tuple(map(fork.completed, process.resources))
     return changed(process, forked=True, resources=resources, left_behind=known)
 
@@ -187,9 +189,36 @@ def _left_behind(
         found = tuple(ident for ident in wanted if ident is not None and was_thread(core, ident))
         if not found and puzzling:
             found = abandoned(core, {*own_tids(core), *(t.tid for t in process.threads)})
+        if not found and puzzling and theirs is not None:
+            found = _reused(process, mine, theirs)
         return found, unnamed
     finally:
         core.close()
+
+
+def _reused(process: Process, mine: Trace, theirs: Trace) -> Tuple[int, ...]:
+    """Return idents of threads of the parent that are older than the child, and whose memory other threads of it use now.
+
+    The kernel counts IDs of threads and processes together, so that a smaller one is older.
+    """
+    again = (ident for ident, tid in mine.idents.items() if ident in theirs.idents and tid != process.pid)
+    return tuple(ident for ident in again if theirs.idents[ident] < process.pid)
+
+
+def _existed(process: Process, parent: Process, mine: Trace, reopen: Reopen) -> FrozenSet[str]:
+    """Return the locks of a child that existed at the fork: the parent has an object of the same class at the address."""
+    wanted = {r.id: mine.locks[r.id].address for r in process.resources if r.id in mine.locks and _nobody_has(r)}
+    found: Set[str] = set()
+    try:
+        child, before = reopen(process.pid), reopen(parent.pid)
+    except (OSError, NotElf, ValueError, PostmortemError):
+        return frozenset()
+    with contextlib.closing(child), contextlib.closing(before):
+        for ident, address in wanted.items():
+            with contextlib.suppress(Fault):
+                class_ = child.u64(address + _CLASS)
+                found.update((ident,) if class_ and before.u64(address + _CLASS) == class_ else ())
+    return frozenset(found)
 
 
 def _nobody_has(resource: Resource) -> bool:
@@ -301,6 +330,7 @@ class _Fork(NamedTuple):
     mine: Trace
     theirs: Trace
     left_behind: Tuple[int, ...]
+    existed: FrozenSet[str] = frozenset()  # locks that are older than the child
 
     def completed(self, resource: Resource) -> Resource:
         """Return a lock with its conclusion if no thread of the child can have taken it."""
@@ -311,7 +341,7 @@ class _Fork(NamedTuple):
             return resource
         if self.parent is None and place.recorded and place.owner_ident not in self.left_behind:
             return resource  # its holder may have been a thread of this process
-        waker, steps = self._holder(place)
+        waker, steps = self._holder(place, resource.id in self.existed)
         gone = place.recorded or len(self.process.threads) == 1
         return changed(
             resource,
@@ -338,8 +368,11 @@ class _Fork(NamedTuple):
             return (fact("no-frame-holds", threads=threads, pid=pid),)
         return (fact("only-thread-waits", pid=pid),)
 
-    def _holder(self, place: LockPlace) -> Tuple[Waker, Tuple[Fact, ...]]:
-        """Return the thread that holds the lock in the parent, or did at the fork, and the reasons."""
+    def _holder(self, place: LockPlace, existed: bool) -> Tuple[Waker, Tuple[Fact, ...]]:
+        """Return the thread that holds the lock in the parent, or did at the fork, and the reasons.
+
+        A lock that existed then can only be held by a thread that was left behind: if there is one, by that.
+        """
         if self.parent is None:
             step = fact("records-one-left") if place.recorded else fact("parent-unread")
             return Waker(BEFORE_FORK, "recorded" if place.recorded else "inferred"), (step,)
@@ -360,7 +393,10 @@ class _Fork(NamedTuple):
                     step = fact("same-address-held", parent=parent, thread=_label(thread), place=where)
                     waker = Waker(BEFORE_FORK, "memory", parent, thread.tid, frame=held.frame, name=thread.name)
                     return waker, (step,)
-        return Waker(BEFORE_FORK, "inferred", parent), (fact("same-address-free", parent=parent),)
+        left = [t for t in self.parent.threads if t.ident in self.left_behind]
+        only = left[0] if existed and len(left) == len(self.left_behind) == 1 else None
+        tid, name = (only.tid, only.name) if only is not None else (None, None)
+        return Waker(BEFORE_FORK, "inferred", parent, tid, name=name), (fact("same-address-free", parent=parent),)
 
 
 def _label(thread: Thread) -> str:

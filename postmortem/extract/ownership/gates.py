@@ -203,6 +203,8 @@ class Gates:
         # that all is out may be known although nobody's frames lead to it
         asked = not idle and any(map(self._is_called, wants))
         full = self._lending.is_full(taking, requests, lambda one: self._agent(one) is not None) if asked else None
+        if not claims and full is None and asked and self._returns(taking):
+            full = self._lending.emptied(taking, {want.waiting.inner for want in wants})
         if not claims and full is None:
             return None
         limit = _limit(numbers.limits, len(claims)) or full

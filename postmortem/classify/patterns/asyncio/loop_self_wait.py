@@ -72,10 +72,12 @@ _STANDS_STILL = Template("{thread} is the thread of that event loop, so nothing 
 _CALLBACKS = Template("its ready queue has {ready:n callback}: {frames: and }, of the very code that waits")
 #: Seconds: a shorter time limit ends the wait soon. A longer one ends it with an error, not with what is waited for.
 _LONG_S = 5.0
+#: Functions in which a thread waits for what it has handed to a loop.
+_ASKS = (*BRIDGES, ("twisted/internet/threads.py", "blockingCallFromThread"))
 #: Most callbacks named.
 _NAMED = 3
 _JOINS = Template("{thread} joins {joined} inside a callback of its event loop, without a time limit")
-_BRIDGE = Template("{joined} waits for a coroutine that it has handed to a loop")
+_BRIDGE = Template("{joined} waits for work that it has handed to a loop")
 _WORK = Template("its event loop has {ready:n ready callback} and {tasks:n waiting task}")
 
 
@@ -159,7 +161,7 @@ def _judge(view: View, process: Process, loop: Loop, thread: Thread, resource: O
             yield _match(view, process, thread, awaited.description, facts, False)
     else:
         joined = _joined_bridge(view, process, thread)
-        if endless and joined is not None and _has_work(process, loop):
+        if endless and joined is not None and (loop.kind == "twisted" or _has_work(process, loop)):
             who = clauses.named(thread)
             facts = (
                 _JOINS(thread=who, joined=clauses.named(joined)),
@@ -173,7 +175,7 @@ def _joined_bridge(view: View, process: Process, thread: Thread) -> Optional[Thr
     """Return the thread that a loop's thread joins if that waits for a coroutine which it has handed to a loop."""
     edges = (edge for edge in view.edges(process, thread) if edge.kind == "thread")
     joined = (view.thread(process, agent.tid) for edge in edges for agent in edge.wakers)
-    return next((t for t in joined if t is not None and any(in_table(f, BRIDGES) for f in t.python)), None)
+    return next((t for t in joined if t is not None and any(in_table(f, _ASKS) for f in t.python)), None)
 
 
 def _queued(loop: Loop, thread: Thread) -> bool:

@@ -226,8 +226,9 @@ def _crowded(view: View, process: Process, resource: Resource, holders: List[Hol
         *resource.because,
         _UNMOVED(count=sum(not _moves(view, a) for a in behind), waiting=len(behind), window=view.window or 0.0),
     ]
+    moved = sum(_moves(view, agent) for agent in who)  # a pool that is only small lends to one after the other
     return Match(
-        confidence="likely",
+        confidence="possible" if moved * 2 > len(who) else "likely",
         summary=_CROWDED(
             pool=pool, holders=told, count=len(who), at=clauses.at(next(iter(places))), waiting=len(behind)
         ),
