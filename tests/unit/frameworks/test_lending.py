@@ -52,6 +52,10 @@ class Made(Parts):
     def deque_bound(self, address: int) -> Optional[int]:
         return self.bounds.get(address)
 
+    def length_or_none(self, address: int) -> Optional[int]:
+        items = self.items(address)
+        return None if items is None else len(items)
+
     def integer_or_none(self, address: Optional[int]) -> Optional[int]:
         value = self.values.get(address or 0, (None, ""))[0]
         return value if isinstance(value, int) else None
@@ -165,6 +169,29 @@ def test_an_object_that_lists_as_much_as_it_lends(
     thing = made.make({"max_connections": made.make(2), "pool": queue, "_connections": made.make(parts)})
     kinds = {kind for part in parts for kind in [made.type_of(part)] if kind is not None} if requests else set()
     assert made.lending.is_full(Taking(thing, frozenset(), frozenset(), ()), kinds, lambda one: works) == expected
+
+
+@pytest.mark.parametrize(
+    ("begins", "items", "sleeps_there", "expected"),
+    [
+        (("pool", "put", "LifoQueue"), 0, True, 4),
+        (("pool", "LifoQueue"), 0, True, None),
+        (("pool", "put", "LifoQueue"), 1, True, None),
+        (("pool", "put", "LifoQueue"), 0, False, None),
+    ],
+)
+def test_an_object_whose_parts_are_items_of_a_queue(
+    begins: Tuple[str, ...], items: int, sleeps_there: bool, expected: Optional[int]
+) -> None:
+    """Filled when the object is made, and empty now: all are out. A queue between producers and consumers begins empty."""
+    made = Made()
+    queue = made.make({"maxsize": made.make(4), "queue": made.make([made.make(None)] * items)}, "LifoQueue")
+    thing, other = made.make({"pool": queue}), made.make({})
+    code: Any = type("Code", (), {"used_names": lambda self: begins})()
+    lending = made.lending
+    lending._methods = lambda thing: {"__init__": code}  # type: ignore[method-assign]
+    taking = Taking(thing, frozenset(), frozenset(), ())
+    assert lending.emptied(taking, {queue if sleeps_there else other}) == expected
 
 
 def test_what_sorts_others_by_a_key_lists_no_parts() -> None:

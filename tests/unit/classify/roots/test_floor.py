@@ -433,3 +433,25 @@ def test_a_native_condition_and_the_threads_of_its_library(module: str, wait: Wa
     cooled = Resource("c", "condition", "condition variable `cooled` of libline.so", waiters=(1,), native=True)
     helper = thread(2, (NativeFrame("heat", module, 0x10),), wait=wait, name=None)
     assert verdicts(whole([main, helper], cooled))[0] == ("missed-wakeup", expected)
+
+
+@pytest.mark.parametrize(("called", "expected"), [("shutdown", [("missed-wakeup", "possible")]), ("get_message", [])])
+def test_a_call_that_ends_something_is_no_place_to_park(called: str, expected: List[Tuple[str, str]]) -> None:
+    """A thread beside others that go on may wait for its next job by design, but not for the end of what it shuts down."""
+    waits = Wait("condition", "futex", "e", endless=True)
+    inside = (*stack("threading.wait", f"socketserver.{called}"), frame("reload", 7), frame("run", 3))
+    main = thread(1, [frame("serve", 9)], wait=Wait("sleep", "nanosleep", timeout_s=1.0, endless=False))
+    stopped = Resource("e", "event", "Event stopped (not set)", waiters=(2,), value=0)
+    found = verdicts(whole([main, thread(2, list(inside), wait=waits)], stopped))
+    assert [one for one in found if one[0] == "missed-wakeup"] == expected
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"), [("grpc/_channel.py", "network-wait"), ("other/native.py", "orphaned-lock")]
+)
+def test_a_client_that_waits_in_native_code_waits_for_its_peer(file: str, expected: str) -> None:
+    """gRPC's blocking calls sleep on a lock of their own until the answer is there."""
+    library = frame("_blocking", 1162, f"/usr/lib/python3/dist-packages/{file}")
+    inside = (NativeFrame("syscall", "/lib/libc.so.6", 0x10), library, frame("ask", 4))
+    main = thread(1, inside, wait=Wait("futex", "futex", endless=True))
+    assert [pattern for pattern, _how in verdicts(whole([main]))] == [expected]

@@ -302,3 +302,28 @@ def test_stacks_of_threads_that_are_not_there(stacks: int, tmp_path: Path) -> No
     path = core(tmp_path / "x.core", note(1, prstatus(2)), [(0x9000, b"x", 4096), *guarded], guards=guards)
     with contextlib.closing(ElfCore(str(path))) as known:
         assert spare_stacks(known) == [0x10_0000 * n + 0x2000 for n in range(1, stacks + 1)]
+
+
+@pytest.mark.parametrize(("child", "class_", "holder"), [(20, 0xABC0, 11), (5, 0xABC0, None), (20, 0xDEF0, None)])
+def test_a_lock_of_a_lost_thread_whose_memory_is_used_again(
+    tmp_path: Path, child: int, class_: int, holder: Optional[int]
+) -> None:
+    """The parent's thread is older than the child, which took its memory for one of its own: with a lock that is as old.
+
+    A thread that is younger than the child was not there at the fork, and where the parent has another object, the lock
+    was made later.
+    """
+    paths = {
+        pid: core(tmp_path / f"{pid}.core", note(1, prstatus(pid)), [(LOCK, struct.pack("<QQ", 1, kind), 4096)])
+        for pid, kind in ((1, 0xABC0), (child, class_))
+    }
+    lock = Resource("lock-1", "lock", "Lock book.lock", locked=True, waiters=(21,))
+    parent = Process(1, threads=(Thread(1, ident=FORKER, is_main=True), Thread(11, "tariffs", ident=OTHER)))
+    threads = (Thread(child, ident=FORKER, is_main=True), Thread(21, "worker", ident=OTHER))
+    mine = Process(child, 1, threads=threads, resources=(lock,))
+    traces = {
+        1: Trace(b"same", {FORKER: 1, OTHER: 11}),
+        child: Trace(b"same", {FORKER: child, OTHER: 21}, {"lock-1": LockPlace(LOCK, None)}),
+    }
+    found = with_kinship([parent, mine], traces, lambda pid: ElfCore(str(paths[pid])))[1].resources[0]
+    assert [w.tid for w in found.wakers if w.role == BEFORE_FORK and w.tid is not None] == ([holder] if holder else [])
