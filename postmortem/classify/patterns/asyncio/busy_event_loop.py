@@ -28,6 +28,7 @@ from ...facts.polling import Poller, pollers, spin_share
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 from .cancelling import undelivered
+from .event_loop_starvation import CROWD
 from .selectloops import turning
 
 PATTERN = Pattern(
@@ -165,7 +166,7 @@ def _always_ready(view: View, process: Process) -> Iterator[Answer]:
         alone = part >= MIN_ALONE and loop.kind in _OF_PYTHON and view.sampled_share(thread, _is_driven) < MIN_DRIVEN
         fixed = (often or part >= 0.9) and _registered(loop, callbacks[0])
         yield Match(
-            confidence="likely" if alone or fixed else "possible",
+            confidence="likely" if (alone or fixed) and not _is_full(loop) else "possible",
             summary=_NEVER_SLEEPS(thread=named(thread), functions=tuple(callbacks[:3])),
             evidence=(
                 _MACHINERY(share=share, spin=spin),
@@ -240,6 +241,11 @@ def _is_driven(frames: Tuple[PythonFrame, ...]) -> bool:
 def _known(count: Optional[int]) -> Slot:
     """Return a number as the slot of a text; "unknown" for None."""
     return count if count is not None else _UNKNOWN()
+
+
+def _is_full(loop: Loop) -> bool:
+    """Return whether so many callbacks are ready that a turn is long by their number: no single one is ready at every turn."""
+    return max(loop.ready or 0, loop.turn_callbacks or 0) >= CROWD
 
 
 def _registered(loop: Loop, called: PythonFrame) -> bool:

@@ -57,6 +57,9 @@ FEW = 5
 MIN_INSIDE = 0.7
 
 _ONE_MOMENT = Template("one moment only: an observation window would show whether the callbacks do work all the time")
+#: Callbacks that make a turn long by their number, whatever each does, and the share of samples at work that is enough then:
+#: the rest is the loop's own bookkeeping for them.
+CROWD, MIN_IN_CROWD = 1_000, 0.3
 _NO_WINDOW = Template("an observation window: do the {count} callbacks of the event loop get their turns?")
 _NO_WORK = Template(
     "{ready:n callback} {ready:v was|were} ready, but {share:.0%} of the samples of {thread} show no work"
@@ -115,7 +118,8 @@ def _is_long(loop: Loop) -> bool:
 def _answer(view: View, process: Process, loop: Loop, thread: Thread) -> Answer:
     """Return a match if the callbacks work rather than only poll."""
     inside, places = _work(view, thread)
-    if inside < MIN_INSIDE:
+    crowded = _queued(loop) >= CROWD and _is_long(loop)
+    if inside < (MIN_IN_CROWD if crowded else MIN_INSIDE):
         return No(_NO_WORK(ready=_queued(loop), share=1 - inside, thread=named(thread)))
     tasks = [t for t in process.tasks if t.loop == loop.id and t.state == "pending" and t.ready]
     if sum(len(p.tasks) for p in pollers(view, process)) > len(tasks) // 2 and not places:

@@ -27,6 +27,9 @@ _ONLY = Template(
 )
 _AT = Template("{count:n worker} {count:v wait} at {frame} for {what}")
 _STANDS = Template("none of them moved during the window")
+_SLOW = Template(
+    "what would decide it: whether more workers would get more done meanwhile, or the others are as slow as these"
+)
 _ALL_WAIT = Template(
     "all {count} threads on which {function} runs the program's code wait{at}: none is left for other work"
 )
@@ -36,6 +39,8 @@ _ALL_PROCESSES = Template(
 _SAME_SERVER = Template("their parent is connected to {remote}, too, and takes the work for them from it")
 _BEHIND = Template("{count:n task} {count:v waits|wait} in {function} of {library} until one of these threads is free")
 _DECIDES = Template("what would decide it: whether what they wait for has to run on one of the threads of {function}")
+#: Jobs in the queue for each worker, from which on a pool may be too small for jobs that only wait.
+CROWD = 4
 #: Seconds: a wait that gives up later than that keeps its thread.
 _LONG_S = 60.0
 #: Innermost frames of a task among which the call is that gives work to a thread.
@@ -51,7 +56,7 @@ _INSIDE: FrozenSet[RootKind] = frozenset(("signal", "queue", "permits", "future"
 
 
 def occupied(view: View, process: Process) -> Iterator[Match]:
-    """Yield a match for each pool with a queue and no worker that goes on."""
+    """Yield a match for each pool with a queue and no worker that goes on, or with a long one and workers that wait for peers."""
     for pool in process.pools:
         workers = [Agent(process.pid, tid) for tid in pool.threads]
         if not pool.queued or pool.idle or not workers or len(workers) < (pool.limit or 0):
@@ -61,6 +66,8 @@ def occupied(view: View, process: Process) -> Iterator[Match]:
         ways = [follow(view, worker) for worker in workers]
         if all(_waits(view, way) for way in ways):
             yield _match(view, process, pool, ways)
+        elif pool.queued >= CROWD * len(workers) and all(_is_outside(view, way) for way in ways):
+            yield _match(view, process, pool, ways, slow=True)
 
 
 def crowded(view: View, process: Process) -> Iterator[Match]:
@@ -149,6 +156,17 @@ def _queued_behind(process: Process, threads: List[Agent]) -> Tuple[Optional[Pyt
     return max(behind.items(), key=lambda item: len(item[1])) if behind else (None, [])
 
 
+def _is_outside(view: View, way: Way) -> bool:
+    """Return whether a worker waits for a peer or sleeps."""
+    thread = view.graph.places.thread(way.start)
+    return (
+        thread is not None
+        and thread.wait is not None
+        and thread.wait.kind in ("socket", "sleep")
+        and view.rests(thread)
+    )
+
+
 def _waits(view: View, way: Way) -> bool:
     """Return whether a worker waits for something of the program, and nothing on its way moved."""
     threads = [view.graph.places.thread(agent) for agent in way.agents]
@@ -156,7 +174,7 @@ def _waits(view: View, way: Way) -> bool:
     return not moved and kind_of(view, way) in _INSIDE
 
 
-def _match(view: View, process: Process, pool: Pool, ways: List[Way]) -> Match:
+def _match(view: View, process: Process, pool: Pool, ways: List[Way], slow: bool = False) -> Match:
     places: Counter[Tuple[Optional[PythonFrame], Optional[str]]] = Counter()
     for way in ways:
         edge = way.edges[0] if way.edges else way.edge
@@ -168,11 +186,11 @@ def _match(view: View, process: Process, pool: Pool, ways: List[Way]) -> Match:
     at = clauses.at(frames[0]) if frames else None
     told = _SUMMARY(count=len(ways), pool=pool.description, at=at, queued=pool.queued) if len(ways) > 1 else None
     return Match(
-        confidence="likely" if endless else "possible",
+        confidence="likely" if endless and not slow else "possible",
         summary=told or _ONLY(pool=pool.description, at=at, queued=pool.queued),
         evidence=(
             *(_AT(count=count, frame=frame, what=what) for (frame, what), count in places.most_common(4)),
-            *((_STANDS(),) if view.window else ()),
+            *((_SLOW(),) if slow else (_STANDS(),) if view.window else ()),
         ),
         culprits=tuple(view.culprit_of(first[frame], frame) for frame in dict.fromkeys(frames)),
         victims=tuple(view.victim_of(a) for a in view.graph.behind(frozenset(way.start for way in ways))[:20]),
