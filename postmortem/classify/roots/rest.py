@@ -16,6 +16,9 @@ _ACCEPTS = ("accept", "accept4")
 #: Descriptors that only the kernel, the user or the program itself feeds.
 _FED: FrozenSet[ResourceKind] = frozenset(("eventfd", "timerfd", "signalfd", "inotify"))
 
+#: System calls that wait for one of several descriptors.
+_SELECTS = frozenset(("select", "pselect6", "poll", "ppoll", "epoll_wait", "epoll_pwait"))
+
 
 def serves(view: View, process: Process, thread: Thread) -> bool:
     """Return whether a thread is in the dispatch frame of a pool or server: it waits for a job, a connection or a request."""
@@ -32,7 +35,18 @@ def serves(view: View, process: Process, thread: Thread) -> bool:
     if resource is None:
         return False
     parts = [resource, *(r for r in process.resources if r.part_of == resource.id)]
-    return resource.kind in _FED or any(map(is_servers, parts))
+    return resource.kind in _FED or any(map(is_servers, parts)) or _wakes_itself(process, thread, resource)
+
+
+def _wakes_itself(process: Process, thread: Thread, resource: Resource) -> bool:
+    """Return whether a library looks now and then at a pipe into which its own process writes, from a signal handler mostly.
+
+    gunicorn's master does so; multiprocessing's pipes are for items.
+    """
+    wait, inner = thread.wait, next(iter(thread.python), None)
+    polls = wait is not None and wait.syscall in _SELECTS and wait.endless is False and resource.kind == "pipe"
+    library = inner is not None and knowledge.is_library(inner) and not knowledge.is_stdlib(inner)
+    return polls and library and any(end.pid == process.pid and "w" in end.mode for end in resource.ends)
 
 
 def has_company(view: View, process: Process) -> bool:

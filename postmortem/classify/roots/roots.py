@@ -224,6 +224,7 @@ def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
         return (company or at_work or (kind == "signal" and _may_handle(view, process, way.edge))) and not (
             collecting
             or short
+            or (kind == "signal" and thread is not None and _ends_something(thread))
             or (thread is not None and asks_for_a_result(thread) and not _serves_beside(view, process, thread))
             or (kind != "sleep" and thread is not None and calls_for_a_result(thread))
             or (task is not None and wants_an_answer(task))

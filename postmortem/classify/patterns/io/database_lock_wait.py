@@ -99,6 +99,9 @@ _TABLE_REMEDY = Template(
     "let a transaction wait for locks only for a limited time (with Firebird a lock timeout in its TPB, or NO WAIT)."
 )
 _MOVES = Template("it gets an answer again and again: the lock is in demand, and nobody keeps it for long")
+#: Wake-ups a second of a session that gets statements.
+_WOKEN = 0.5
+_STATEMENTS = Template("{count:n such session} {count:v gets|get} statements all the time: the transaction goes on")
 _IDLE = Template("session {pid} of {user} is idle in a transaction{client}")
 _OURS = Template(", opened by {process}")
 _RETRIES = Template(
@@ -315,9 +318,11 @@ def _match(
     facts: List[Said] = [_TITLE(pid=session.pid, title=session.title)]
     facts += [_IDLE(pid=one.pid, user=one.user, client=_client(view, one)) for one in open_ones[:_SHOWN]]
     facts += [_MOVES()] if moving else []
+    at_work = bool(open_ones) and all(_works(view, one) for one in open_ones)
+    facts += [_STATEMENTS(count=len(open_ones))] if at_work else []
     told = _SESSION_OF(user=session.user, database=session.database, doing=session.doing)
     return Match(
-        confidence="possible" if moving else "likely",
+        confidence="possible" if moving or at_work else "likely",
         summary=_SUMMARY(
             agent=agents[0],
             at=clauses.at(frame),
@@ -329,6 +334,12 @@ def _match(
         victims=tuple(view.victim_of(agent) for agent in (*agents[1:], *view.graph.behind(frozenset(agents)))),
         pid=process.pid,
     )
+
+
+def _works(view: View, session: Session) -> bool:
+    """Return whether a session's process was woken during the window: its client goes on with the transaction."""
+    server = view.by_pid.get(session.pid)
+    return server is not None and any((view.switches(thread) or 0.0) >= _WOKEN for thread in server.threads)
 
 
 def _client(view: View, session: Session) -> Optional[Said]:
