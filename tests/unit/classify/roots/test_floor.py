@@ -16,6 +16,7 @@ from postmortem.evidence import (
     SIGNALLED,
     Calling,
     Crash,
+    End,
     Evidence,
     Loop,
     NativeFrame,
@@ -455,3 +456,16 @@ def test_a_client_that_waits_in_native_code_waits_for_its_peer(file: str, expect
     inside = (NativeFrame("syscall", "/lib/libc.so.6", 0x10), library, frame("ask", 4))
     main = thread(1, inside, wait=Wait("futex", "futex", endless=True))
     assert [pattern for pattern, _how in verdicts(whole([main]))] == [expected]
+
+
+@pytest.mark.parametrize(("file", "expected"), [("site-packages/gunicorn/arbiter.py", []), ("", ["pipe-never-closed"])])
+def test_a_look_now_and_then_at_the_own_pipe_is_rest(file: str, expected: List[str]) -> None:
+    """A library's supervisor sleeps in select on a pipe into which its signal handlers write."""
+    ends = (End(1, 3, "r"), End(1, 4, "w"))
+    own = Resource(
+        "p", "pipe", "pipe from this process", waiters=(1,), ends=ends, wakers=(Waker("end", "kernel", pid=1),)
+    )
+    looks = Wait("pipe", "pselect6", "p", timeout_s=1.0, endless=False)
+    inner = [frame("sleep", 357, f"/venv/lib/python3.12/{file}")] if file else []
+    main = thread(1, [*inner, frame("main", 9)], wait=looks)
+    assert [pattern for pattern, _how in verdicts(whole([main], own))] == expected

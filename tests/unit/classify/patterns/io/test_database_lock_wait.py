@@ -40,6 +40,17 @@ def test_a_session_says_that_it_waits(title: Optional[str], said: Optional[str])
     assert found(client(title)).get("database-lock-wait") == said
 
 
+@pytest.mark.parametrize(("switches", "said"), [(0, "likely"), (3, "possible")])
+def test_a_transaction_that_goes_on_will_end(switches: int, said: str) -> None:
+    """The other session is idle between two statements: if it gets some all the time, its client is at work."""
+    known = client("postgres: fees ledger 127.0.0.1(40412) UPDATE waiting")
+    session = process(
+        [thread(714, wait=Wait("event-loop", "epoll_wait", endless=True), counters=counters(switches=switches))],
+        pid=714, python=None, argv=("postgres: fees ledger 127.0.0.1(40414) idle in transaction",),
+    )  # fmt: skip
+    assert found(changed(known, processes=(*known.processes, session))).get("database-lock-wait") == said
+
+
 @pytest.mark.parametrize(
     ("function", "said"),
     [

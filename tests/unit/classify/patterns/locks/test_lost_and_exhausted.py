@@ -659,6 +659,17 @@ def test_a_worker_that_asks_its_own_process(alone: bool, queued: int, expected: 
     assert ("executor-self-deadlock" in found(known)) is expected
 
 
+@pytest.mark.parametrize(("queued", "expected"), [(8, "possible"), (7, None)])
+def test_a_pool_that_may_be_too_small_for_jobs_that_wait_for_peers(queued: int, expected: Optional[str]) -> None:
+    """Whether more of them would get more done is not to be seen; a short queue says nothing."""
+    peer = Resource("s", "socket", "socket to 10.0.0.5:80", waiters=(2, 3))
+    asks = Wait("socket", "recvfrom", resource="s", endless=True)
+    workers = [replace(waits(tid, "s", 32), wait=asks, counters=counters(switches=1)) for tid in (2, 3)]
+    main = thread(1, [frame("main", 3)], wait=Wait("sleep", "nanosleep", timeout_s=1.0, endless=False))
+    several = Pool("pool", "ThreadPoolExecutor", "ThreadPoolExecutor-5", threads=(2, 3), limit=2, queued=queued)
+    assert found(whole([main, *workers], peer, pools=(several,))).get("pool-exhausted") == expected
+
+
 @pytest.mark.parametrize(("peer", "queued", "expected"), [(1, 2, True), (900, 2, False), (1, 0, False)])
 def test_requests_of_a_server_that_wait_for_its_own_answers(peer: int, queued: int, expected: bool) -> None:
     """Its client does not say what it waits for: the library runs the request, is called by it, and knows no other server."""
