@@ -174,6 +174,23 @@ def event_variable_between():
         time.sleep(0.05)
 
 
+class Shared:
+    ready = False
+
+
+shared = Shared()
+
+
+def rest_class_variable():
+    while not shared.ready:
+        time.sleep(0.05)
+
+
+def rest_variable_of_class():
+    while not Shared.ready:
+        time.sleep(0.05)
+
+
 def rest_while_running():
     while job.running:
         time.sleep(0.05)

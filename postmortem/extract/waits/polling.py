@@ -14,6 +14,7 @@ from typing import Callable, Dict, List, Literal, Mapping, NamedTuple, Optional,
 
 from ...cpython.frames.frame import Frame
 from ...cpython.frames.functions import Functions
+from ...cpython.heap.parts import Parts
 from ...cpython.objects.attributes import Slots, attribute, class_value
 from ...cpython.objects.builtins import NotThat
 from ...cpython.sync.primitives import Layer, LayerKind, simple_queue
@@ -210,7 +211,10 @@ class Polling:
     def _variable(
         self, loop: Loop, rounds: Rounds, named: Callable[[str], Optional[int]], depth: int
     ) -> Optional[Polled]:
-        """Return the only attribute that a loop which does nothing else tests, while it is false; None for other loops."""
+        """Return the only attribute that a loop which does nothing else tests, while it is false; None for other loops.
+
+        Those of classes and modules are left out: more code than that which has the object can set them.
+        """
         if not rounds.open or rounds.works or rounds.limited:
             return None
         tests = [node.test for node in ast.walk(loop) if isinstance(node, (ast.While, ast.If))]
@@ -222,7 +226,7 @@ class Polling:
             if not isinstance(node, ast.Attribute) or id(node) in passed:
                 continue
             owner = self._resolved(dotted(node.value), named)
-            value = self._memory.attribute(owner, node.attr) if owner is not None else None
+            value = self._memory.own(owner, node.attr) if owner is not None else None
             constant = self._memory.constant(value) if value is not None else None
             if owner is None or constant is None or isinstance(constant.value, tuple):
                 return None
@@ -262,6 +266,7 @@ class ThingsInMemory:
         self._futures = futures or Futures(self._objects, self._functions, context.python.objects.layout)
         self._async = AsyncPrimitives(self._objects)
         self._slots = Slots(self._objects)
+        self._parts = Parts(self._objects)
         self._kinds: Dict[int, Optional[ThingKind]] = {}
 
     # ------------------------------------------------------------------ kinds
@@ -379,6 +384,13 @@ class ThingsInMemory:
         found = class_value(objects, thing, name)
         kind = objects.type_name(found) if found is not None else None
         return found if kind not in ("function", "property", "member_descriptor", "getset_descriptor") else None
+
+    def own(self, thing: int, name: str) -> Optional[int]:
+        """Return an attribute that an instance itself has; None for those of its class, and of classes and modules."""
+        if not self._parts.is_plain(thing):
+            return None
+        found = attribute(self._objects, thing, name)
+        return found if found is not None else self._slots.get(thing, name)
 
     def method(self, thing: int, name: str) -> Optional[Tuple[int, bool]]:
         """See ``rounds.Memory``. propertyobject: prop_get is its first field (Objects/descrobject.c)."""

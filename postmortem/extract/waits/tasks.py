@@ -93,6 +93,7 @@ class _TaskReader:
         for interpreter in self._python.interpreters:
             asyncio = Asyncio(self._python, interpreter)
             tornado = Tornado(self._python, interpreter, asyncio.futures).read()
+            self._note_unread("Tornado's coroutines", tornado.problem)
             states = sorted((*asyncio.tasks(), *tornado.tasks), key=_by_name)
             switched = bridged(self._python, read_greenlets(self._python, interpreter), states)
             loops = asyncio.loops(states)
@@ -129,9 +130,15 @@ class _TaskReader:
             self._greenlets,
         )
 
+    def _note_unread(self, subject: str, problem: Optional[str]) -> None:
+        """Note a gap for a framework's tasks that could not be read."""
+        if problem is not None:
+            self._gaps.append(Gap("cpython", subject, problem, code="tasks-unread"))
+
     def _tell_twisted(self, loops: Sequence[LoopState], interpreter: InterpreterState) -> None:
         """Add loops of other frameworks, and Twisted's tasks, as evidence."""
         twisted = Deferreds(self._python, interpreter).read(loops)
+        self._note_unread("Twisted's tasks", twisted.problem)
         states = sorted(twisted.tasks, key=_by_name)
         ids = {state.address: f"task-{len(self._tasks) + n}" for n, state in enumerate(states, 1)}
         self._states.update({ids[state.address]: state for state in states})

@@ -12,6 +12,7 @@ Source: tornado/gen.py, locks.py and queues.py of 5.1 to 6.6.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ...cpython.heap.gclists import tracked
@@ -34,11 +35,13 @@ class TornadoRead(NamedTuple):
 
     - ``coroutines``: by the address of the task, which is that of its Runner
     - ``futures``: what a future that a task may wait for stands for
+    - ``problem``: why those of a program that has imported Tornado could not be read
     """
 
     tasks: List[TaskState]
     coroutines: Dict[int, int]
     futures: Dict[int, Awaited]
+    problem: Optional[str] = None
 
 
 class Tornado:
@@ -55,19 +58,20 @@ class Tornado:
         read = TornadoRead([], {}, {})
         gathered: Dict[int, int] = {}  # future of `multi` → its unfinished members
         primitives = Primitives(self._objects)
-        try:
-            if not self._is_imported():
-                return read
-            for address in tracked(self._python, self._interpreter):
-                kind = self._kind(address)
-                if kind == "runner":
-                    self._note_runner(address, read)
-                elif kind == "primitive":
-                    self._note_primitive(primitives, address, read)
-                elif kind == "future":
-                    gathered.update(self._gathering(address))
-        except (Fault, NotThat):
+        if not self._is_imported():
             return read
+        try:
+            for address in tracked(self._python, self._interpreter):
+                with contextlib.suppress(Fault, NotThat):  # one that cannot be read
+                    kind = self._kind(address)
+                    if kind == "runner":
+                        self._note_runner(address, read)
+                    elif kind == "primitive":
+                        self._note_primitive(primitives, address, read)
+                    elif kind == "future":
+                        gathered.update(self._gathering(address))
+        except NotThat as exc:
+            return read._replace(problem=str(exc))
         for future, members in gathered.items():
             several = self._several(members, read)
             if several is not None:
@@ -75,8 +79,11 @@ class Tornado:
         return read
 
     def _is_imported(self) -> bool:
-        modules = self._python.memory.u64(self._interpreter.address + self._python.layout.is_modules)
-        return not {"tornado.gen", *TORNADO}.isdisjoint(self._objects.text_dict(modules))
+        try:
+            modules = self._python.memory.u64(self._interpreter.address + self._python.layout.is_modules)
+            return not {"tornado.gen", *TORNADO}.isdisjoint(self._objects.text_dict(modules))
+        except (Fault, NotThat):
+            return False
 
     def _kind(self, address: int) -> str:
         class_ = self._parts.type_of(address)

@@ -15,6 +15,7 @@ Sources: twisted/internet/defer.py, base.py, threads.py and twisted/python/threa
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -55,11 +56,16 @@ class TwistedWait(NamedTuple):
 
 
 class TwistedRead(NamedTuple):
-    """The tasks of one interpreter; ``waits``: by the address of the task, which is that of its generator."""
+    """The tasks of one interpreter.
+
+    - ``waits``: by the address of the task, which is that of its generator
+    - ``problem``: why the tasks of a running reactor could not be read
+    """
 
     tasks: List[TaskState]
     waits: Dict[int, TwistedWait]
     awaiting: TwistedAwaiting
+    problem: Optional[str] = None
 
 
 class TwistedAwaiting:
@@ -106,8 +112,8 @@ class Deferreds:
         loop = next((loop.address for loop in loops if loop.kind == "twisted" and loop.ident == thread.ident), None)
         try:
             found = self._search(awaiting.primitives)
-        except (Fault, NotThat):
-            return read
+        except NotThat as exc:
+            return read._replace(problem=str(exc))
         jobs = dict(self._jobs())
         firing = {task: deferred for deferred, task in found.results.items()}
         for task, deferred in found.resumed.items():
@@ -121,17 +127,19 @@ class Deferreds:
     # ------------------------------------------------------------------ search
 
     def _search(self, primitives: TwistedPrimitives) -> _Found:
+        """Return what the collector's lists have. Raises NotThat if these are not found."""
         found = _Found()
         for address in tracked(self._python, self._interpreter):
-            kind = self._kind(address)
-            if kind == "deferred":
-                self._note_deferred(address, found)
-            elif kind == "timer":
-                self._note_timer(address, found)
-            elif kind == "primitive":
-                listed = primitives.waiting(address)
-                for deferred in self._parts.items(listed, _MOST_MEMBERS) or () if listed else ():
-                    found.wanted[deferred] = address
+            with contextlib.suppress(Fault, NotThat):  # one that cannot be read
+                kind = self._kind(address)
+                if kind == "deferred":
+                    self._note_deferred(address, found)
+                elif kind == "timer":
+                    self._note_timer(address, found)
+                elif kind == "primitive":
+                    listed = primitives.waiting(address)
+                    for deferred in (self._parts.items(listed, _MOST_MEMBERS) or ()) if listed else ():
+                        found.wanted[deferred] = address
         return found
 
     def _kind(self, address: int) -> str:

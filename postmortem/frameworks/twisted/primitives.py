@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
 from ...cpython.heap.parts import Parts
+from ...cpython.objects.builtins import NotThat
+from ...memory import Fault
 from ..asyncio.primitives import Primitive, PrimitivesByAddress
 
 DEFER = "twisted.internet.defer"
@@ -73,8 +75,11 @@ class TwistedPrimitives(PrimitivesByAddress):
 
 
 def name_of(parts: Parts, class_: int) -> str:
-    """Return the name of a class of twisted.internet.defer; empty for all others."""
-    return parts.objects.type_at(class_).name if parts.module(class_) == DEFER else ""
+    """Return the name of a class of twisted.internet.defer; empty for all others. Never raises."""
+    try:
+        return parts.objects.type_at(class_).name if parts.module(class_) == DEFER else ""
+    except (Fault, NotThat):
+        return ""
 
 
 _Reader = Callable[[TwistedPrimitives, int, Mapping[str, int]], Primitive]
