@@ -245,12 +245,13 @@ def test_a_program_that_is_no_python(tmp_path: Path) -> None:
     assert found["processes"][0]["threads"][0]["wait"]["timeout_s"] == 60
 
 
-SERVER = "import http.server; http.server.test(port=0, bind='127.0.0.1')"
+SERVER = "import http.server; print('ready', flush=True); http.server.test(port=0, bind='127.0.0.1')"
 BATCH = """
 import math
 def load(n): return [math.sin(i) for i in range(n)]
 def clean(rows): return [r for r in rows if r > -0.5]
 def fit(rows): return sum(r * r for r in rows) / len(rows)
+print("ready", flush=True)
 for station in range(100000):
     rows = load(20000 + station % 7)
     rows = clean(rows)
@@ -261,7 +262,8 @@ for station in range(100000):
 @pytest.mark.parametrize("source", [SERVER, BATCH], ids=["idle-server", "batch"])
 def test_healthy_programs_get_nothing_above_possible(source: str, tmp_path: Path) -> None:
     """An idle http.server and a batch job at work are not accused."""
-    found = capture(tmp_path, source)
+    with Program(sys.executable, source, tmp_path) as program:
+        found = capture_pid(program.pid, tmp_path)
     assert [f for f in found["findings"] if f["confidence"] != "possible"] == []
 
 
