@@ -338,10 +338,9 @@ main()
 
 
 @pytest.mark.parametrize("does", ["fails", "sleeps"])
-@pytest.mark.parametrize("python", kinds())
-def test_a_variable_that_nobody_is_left_to_set(python: str, does: str, tmp_path: Path) -> None:
+def test_a_variable_that_nobody_is_left_to_set(does: str, tmp_path: Path) -> None:
     """Polling it is a wait without an end; as long as a thread's code stores it, possible at most."""
-    with Program(python, POLLS, tmp_path, does) as program:
+    with Program(sys.executable, POLLS, tmp_path, does) as program:
         leading = capture_pid(program.pid, tmp_path)["findings"][0]
     sure = leading["confidence"] in ("likely", "proven")
     assert (leading["pattern"], sure) == ("missed-wakeup", does == "fails"), leading["summary"]
