@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 LEDGER = """
 import threading
@@ -70,3 +70,12 @@ def report(bundle: Path) -> Dict[str, Any]:
     """Return the report.json of a bundle."""
     loaded: Dict[str, Any] = json.loads((bundle / "report.json").read_text())
     return loaded
+
+
+def assert_leads(found: Dict[str, Any], wanted: Tuple[str, Sequence[str]], source: str, mark: str) -> None:
+    """Check the leading finding: its pattern, one of some confidences, and the line of the source that ends in ``# mark``."""
+    first = next(iter(found["findings"]), None)
+    assert first is not None
+    assert (first["pattern"], first["confidence"] in wanted[1]) == (wanted[0], True), first
+    line = next(n for n, text in enumerate(source.splitlines(), 1) if text.endswith(f"# {mark}"))
+    assert line in {culprit["line"] for culprit in first["culprits"]}

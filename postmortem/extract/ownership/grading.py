@@ -40,7 +40,7 @@ from .endcalls import EndCalls
 SECONDS = 3.0
 #: Share of the time that one agent may take.
 _SHARE = 0.5
-#: Of asyncio's and concurrent.futures' futures, and of Twisted's Deferreds (twisted/internet/defer.py).
+#: Operations that resolve futures of asyncio and concurrent.futures, and Twisted's Deferreds (twisted/internet/defer.py).
 _FUTURE = frozenset(("set_result", "set_exception", "cancel", "set_running_or_notify_cancel", "callback", "errback"))
 _EVENT, _CONDITION = frozenset(("set",)), frozenset(("notify", "notify_all", "notifyAll"))
 _RELEASE, _BARRIER = frozenset(("release",)), frozenset(("wait", "abort", "reset"))

@@ -88,6 +88,8 @@ class _Found:
     members: Dict[int, List[int]] = field(default_factory=dict)  # DeferredList → its members
     wanted: Dict[int, int] = field(default_factory=dict)  # Deferred → the primitive whose waiter it is
     timers: Dict[int, List[Tuple[str, Optional[float]]]] = field(default_factory=dict)  # Deferred → (method, due)
+    #: Deferred of a function that a pool's thread runs → (the threading.Thread, its name).
+    jobs: Dict[int, Tuple[int, Optional[str]]] = field(default_factory=dict)
 
 
 class Deferreds:
@@ -99,11 +101,12 @@ class Deferreds:
         self._parts = Parts(python.objects)
         self._functions = Functions(python.frames)
         self._kinds: Dict[int, str] = {}  # by class
+        self._awaiting = TwistedAwaiting(self._parts)
+        self._primitives = self._awaiting.primitives
 
     def read(self, loops: Sequence[LoopState]) -> TwistedRead:
         """Return the suspended tasks of the threads that run a reactor."""
-        awaiting = TwistedAwaiting(self._parts)
-        read = TwistedRead([], {}, awaiting)
+        read = TwistedRead([], {}, self._awaiting)
         thread = next(
             (t for t in self._interpreter.threads if any(f.is_in(*at) for f in t.frames for at in _RUNS)), None
         )
@@ -111,24 +114,23 @@ class Deferreds:
             return read
         loop = next((loop.address for loop in loops if loop.kind == "twisted" and loop.ident == thread.ident), None)
         try:
-            found = self._search(awaiting.primitives)
+            found = self._search()
         except NotThat as exc:
             return read._replace(problem=str(exc))
-        jobs = dict(self._jobs())
         firing = {task: deferred for deferred, task in found.results.items()}
         for task, deferred in found.resumed.items():
             state = self._task(task, loop, thread.ident)
             if state is not None:
                 state.waiter, state.fires = deferred, firing.get(task, 0)
                 read.tasks.append(state)
-                read.waits[task] = self._wait(deferred, found, jobs, awaiting.primitives)
+                read.waits[task] = self._wait(deferred, found)
         return read
 
     # ------------------------------------------------------------------ search
 
-    def _search(self, primitives: TwistedPrimitives) -> _Found:
+    def _search(self) -> _Found:
         """Return what the collector's lists have. Raises NotThat if these are not found."""
-        found = _Found()
+        found = _Found(jobs=dict(self._jobs()))
         for address in tracked(self._python, self._interpreter):
             with contextlib.suppress(Fault, NotThat):  # one that cannot be read
                 kind = self._kind(address)
@@ -137,7 +139,7 @@ class Deferreds:
                 elif kind == "timer":
                     self._note_timer(address, found)
                 elif kind == "primitive":
-                    listed = primitives.waiting(address)
+                    listed = self._primitives.waiting(address)
                     for deferred in (self._parts.items(listed, _MOST_MEMBERS) or ()) if listed else ():
                         found.wanted[deferred] = address
         return found
@@ -227,64 +229,57 @@ class Deferreds:
         name = chain.frames[-1].code.qualname or chain.frames[-1].code.name
         return TaskState(task, name, "pending", loop, chain.frames, "Deferred", False, ident=ident)
 
-    def _wait(
-        self,
-        deferred: int,
-        found: _Found,
-        jobs: Dict[int, Tuple[int, Optional[str]]],
-        primitives: TwistedPrimitives,
-    ) -> TwistedWait:
+    def _wait(self, deferred: int, found: _Found) -> TwistedWait:
+        """Return the wait for a Deferred, or for the one that it is chained to.
+
+        One for a DeferredList is for the first member that no task completes, or else for all its tasks.
+        """
         chain = self._chained(deferred)
         end = chain[-1]
         timers = [timer for each in chain for timer in found.timers.get(each, ())]
-        limits = [due for method, due in timers if method in _GIVES_UP]
-        limited, due = bool(limits), min((at for at in limits if at is not None), default=None)
         fires = [due for method, due in timers if method in _FIRES]
         if fires:
             return TwistedWait(Awaited("sleep", timed=True, detail="a timer"), end, True, fires[0])
-        return TwistedWait(self._awaited(end, found, jobs, primitives), end, limited, due)
+        limits = [due for method, due in timers if method in _GIVES_UP]
+        limited, due = bool(limits), min((at for at in limits if at is not None), default=None)
+        pending = self._pending(end, found)
+        other = next((each for each in pending if each not in found.results), None)
+        if other is not None:
+            inner = self._wait(other, found)
+            return inner if inner.limited else inner._replace(limited=limited, due=due)
+        if pending:
+            tasks, detail = [found.results[each] for each in pending], f"DeferredList with {len(pending)} pending"
+            awaited = Awaited("tasks", tasks=tasks, all=True, passes_on=True, detail=detail)
+        else:
+            awaited = self._awaited(end, found)
+        return TwistedWait(awaited, end, limited, due)
 
-    def _awaited(
-        self,
-        deferred: int,
-        found: _Found,
-        jobs: Dict[int, Tuple[int, Optional[str]]],
-        primitives: TwistedPrimitives,
-    ) -> Awaited:
+    def _pending(self, gathering: int, found: _Found) -> List[int]:
+        """Return the members of a DeferredList that have not fired, those of nested ones in their place; empty for others."""
+        pending: List[int] = []
+        waiting, seen = list(found.members.get(gathering, ())), {gathering}
+        while waiting and len(seen) < _MOST_MEMBERS:
+            end = self._chained(waiting.pop())[-1]
+            if end not in seen and not self._is_called(end):
+                seen.add(end)
+                inner = found.members.get(end)
+                waiting += inner or ()
+                pending += () if inner else (end,)
+        return pending
+
+    def _awaited(self, deferred: int, found: _Found) -> Awaited:
+        """Describe a wait for a Deferred that is chained to no other, and no DeferredList."""
         task = found.results.get(deferred)
         if task is not None:
             return Awaited("task", tasks=[task], passes_on=True)
-        if deferred in found.members:
-            return self._gathered(deferred, found, jobs, primitives)
-        primitive = primitives.at(found.wanted.get(deferred))
+        primitive = self._primitives.at(found.wanted.get(deferred))
         if primitive is not None:
             return Awaited(primitive.kind, primitive=primitive)
-        if deferred in jobs:
-            thread, name = jobs[deferred]
+        if deferred in found.jobs:
+            thread, name = found.jobs[deferred]
             what = f"outcome of {name or 'a function'} in a thread"
             return Awaited("thread", future=deferred, thread=thread, detail="deferToThread", stays=True, outcome=what)
         return Awaited("future", future=deferred, what="Deferred")
-
-    def _gathered(
-        self,
-        gathering: int,
-        found: _Found,
-        jobs: Dict[int, Tuple[int, Optional[str]]],
-        primitives: TwistedPrimitives,
-    ) -> Awaited:
-        """Describe a wait for a DeferredList: all its members, if tasks complete them, else the first other one."""
-        ends = [self._chained(member)[-1] for member in found.members[gathering][:_MOST_MEMBERS]]
-        ends = [end for end in ends if not self._is_called(end)]
-        others = [end for end in ends if end not in found.results and end not in found.members]
-        if others:
-            return self._awaited(others[0], found, jobs, primitives)
-        tasks = [found.results[end] for end in ends if end in found.results]
-        detail = f"DeferredList with {len(ends)} pending"
-        return (
-            Awaited("tasks", tasks=tasks, all=True, passes_on=True, detail=detail)
-            if tasks
-            else Awaited("future", future=gathering, what="DeferredList")
-        )
 
     def _chained(self, deferred: int) -> List[int]:
         """Return a Deferred and those that it is chained to, the last one first to fire."""
