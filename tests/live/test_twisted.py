@@ -164,6 +164,10 @@ async def timer():
     reactor.callLater(0.1, print, "ready", flush=True)
     await store.saved
 
+async def timers():
+    reactor.callLater(0.1, print, "ready", flush=True)
+    await defer.gatherResults([defer.gatherResults([later(600), later(0.01)]), later(0.02)])
+
 reactor.callWhenRunning(lambda: defer.ensureDeferred(globals()[sys.argv[1]]()))
 task.LoopingCall(lambda: None).start(0.2)
 reactor.run()
@@ -178,7 +182,7 @@ STUCK = {
 
 
 @RELEASES
-@pytest.mark.parametrize("does", [*STUCK, "timer"])
+@pytest.mark.parametrize("does", [*STUCK, "timer", "timers"])
 def test_generators_that_wait_for_deferreds(version: str, release: str, does: str, tmp_path: Path) -> None:
     """Named with the line that waits; what a timer of the reactor will end is possible at most."""
     with Program(installed(version, release), TASKS, tmp_path, does) as program:
