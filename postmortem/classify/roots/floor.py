@@ -76,6 +76,10 @@ _TELLING = frozenset(
 _CLIENTS = (("grpc/_channel.py", "_blocking"), ("grpc/_channel.py", "_next"), ("grpc/_channel.py", "channel_spin"))
 
 
+#: Waits for signals and items, which nobody holds.
+_SIGNALLED = frozenset(("condition", "event", "queue", "barrier", "async-condition", "async-event", "async-queue"))
+
+
 class Verdict(NamedTuple):
     """The match of a root, under the id of the pattern that its kind belongs to."""
 
@@ -213,7 +217,8 @@ def _of_cycle(view: View, cycle: Tuple[Edge, ...]) -> str:
         return "import-deadlock"
     if any(edge.kind == "turn" for edge in cycle):
         return "loop-self-wait"
-    if any(edge.signals for edge in cycle) and not any(edge.verb == "wants" for edge in cycle):
+    held = any(edge.verb == "wants" for edge in cycle)
+    if not held and (any(edge.signals for edge in cycle) or kinds <= _SIGNALLED):
         return "future-never-resolved" if any(edge.waiter.task is not None for edge in cycle) else "missed-wakeup"
     return "async-deadlock" if any(edge.waiter.task is not None for edge in cycle) else "lock-order-deadlock"
 

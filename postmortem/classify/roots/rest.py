@@ -10,7 +10,7 @@ from ...evidence.vocabulary import ResourceKind
 from ...waitgraph import Agent, Edge
 from ..facts import knowledge
 from ..facts.view import View
-from .calls import wants_an_answer
+from .calls import calls_for_a_result, wants_an_answer
 
 _ACCEPTS = ("accept", "accept4")
 #: Descriptors that only the kernel, the user or the program itself feeds.
@@ -35,7 +35,8 @@ def serves(view: View, process: Process, thread: Thread) -> bool:
     if resource is None:
         return False
     parts = [resource, *(r for r in process.resources if r.part_of == resource.id)]
-    return resource.kind in _FED or any(map(is_servers, parts)) or _wakes_itself(process, thread, resource)
+    fed = resource.kind in _FED and not (calls_for_a_result(thread) and not process.listening)
+    return fed or any(map(is_servers, parts)) or _wakes_itself(process, thread, resource)
 
 
 def _wakes_itself(process: Process, thread: Thread, resource: Resource) -> bool:

@@ -141,12 +141,19 @@ def _found(view: View, process: Process) -> Iterator[Root]:
         if task.state == "pending" and not task.ready:
             agent = Agent(process.pid, task=task.id)
             root = _root(view, process, agent, 2, company)
-            if root.kind == "future" and awaits_request(view, process, task):
+            if root.kind == "future" and (awaits_request(view, process, task) or _is_delayed(view, process, task)):
                 continue
             wants = root.kind == "signal" and is_inside_call(task) and not view.graph.is_awaited(agent)
             wants = wants or (root.kind == "queue" and collects(task))
             if root.kind in _DEMANDS or wants or (len(root.way.agents) > 1 and root.kind in ("signal", "pool")):
                 yield root
+
+
+def _is_delayed(view: View, process: Process, task: Task) -> bool:
+    """Return whether the thread of a task's loop computes, so that what the task awaits had no turn yet."""
+    tid = next((loop.tid for loop in process.loops if loop.id == task.loop), None)
+    thread = view.thread(process, tid)
+    return thread is not None and thread.wait is None and bool(view.computes(thread))
 
 
 def _root(view: View, process: Process, start: Agent, rank: int, company: bool) -> Root:

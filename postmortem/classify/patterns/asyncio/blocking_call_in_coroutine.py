@@ -50,6 +50,8 @@ LONG_S = 5.0
 MIN_INSIDE = 0.9
 #: Seconds by which a timer of the loop is late when many short calls block it, as one long one would.
 LATE_S = 1.0
+#: Seconds of a callback that delays others noticeably.
+SLOW_S = 0.1
 
 _FOR_GOOD = Template("the loop of {thread} is blocked for good by what its thread waits for: that is the cause")
 _TYPED = Template("{thread} runs what a person has typed: its shell does so on its own event loop on purpose")
@@ -73,7 +75,7 @@ _TURN = Template("the loop's current turn began {age:.1f} s ago, and it has run 
 _LATE = Template("the loop's first timer is {late:.1f} s late")
 _SAMPLES = Template("it was inside this callback in {share:.0%} of the samples over {window:.1f} s")
 _SAMPLES_AGAIN = Template(
-    "it was at this line, in one callback after the other, in {share:.0%} of the samples over {window:.1f} s"
+    "it was in this function, in one callback after the other, in {share:.0%} of the samples over {window:.1f} s"
 )
 _NESTED = Template(
     "{thread} is in the selector of its loop: the callback itself runs the loop, whose other tasks go on"
@@ -136,6 +138,12 @@ def _has_long_callbacks(loop: Loop) -> bool:
     return loop.turn_s / (loop.turn_done + 1) >= LATE_S
 
 
+def _delays(loop: Loop) -> bool:
+    """Return whether the loop's callbacks are slow enough, on average, to delay others noticeably, and others are ready."""
+    slow = loop.turn_s is not None and loop.turn_s / ((loop.turn_done or 0) + 1) >= SLOW_S
+    return slow and bool(loop.ready or (loop.next_timer_s is not None and loop.next_timer_s < 0))
+
+
 def _again(
     view: View, process: Process, thread: Thread, loop: Optional[Loop], kept: Optional[PythonFrame]
 ) -> Optional[float]:
@@ -152,10 +160,13 @@ def _again(
     long = (
         waits and wakes is not None and wakes <= _FEW_WAKES
     )  # though the first of the loop's timers has just been served
-    if not ((late and (waits or called)) or long):
+    slow = _delays(loop) and computes(view, thread) and not is_coroutine(process, loop, kept)
+    if not ((late and (waits or called)) or long or slow):
         return None
-    place = (kept.file, kept.function, kept.line)
-    share = view.sampled_share(thread, lambda frames: any((f.file, f.function, f.line) == place for f in frames))
+    place = (kept.file, kept.function, None if slow else kept.line)
+    share = view.sampled_share(
+        thread, lambda frames: any((f.file, f.function, None if slow else f.line) == place for f in frames)
+    )
     return share if share >= MIN_INSIDE else None
 
 
@@ -210,7 +221,7 @@ def _match(
     facts += _kept(loop, waiting) if not alone else [_ALONE()]
     endless = thread.wait is not None and thread.wait.endless is True and bool(waiting)
     sure = lasts or _sleeps_long(thread) or (not busy if same is not None else endless)
-    sure = sure or (again and loop is not None and _is_very_late(loop))
+    sure = sure or (again and loop is not None and _is_very_late(loop) and (not busy or _has_long_callbacks(loop)))
     return Match(
         confidence="likely" if sure and not alone else "possible",
         summary=_BLOCKS(thread=named(thread), does=does, frame=here),

@@ -18,6 +18,8 @@ STEPS = (
     ("twisted/internet/posixbase.py", "_doReadOrWrite"),
     ("twisted/internet/selectreactor.py", "_doReadOrWrite"),
 )
+#: Kinds of loops whose tasks are greenlets: their stacks do not tell what is awaited from what is called.
+_OF_GREENLETS = ("gevent", "eventlet")
 #: Least share of the samples inside a callback that are in the same function. In loops under load, whose steps take a
 #: millisecond each, one function is in less than half of them.
 MIN_SAME = 0.9
@@ -84,9 +86,16 @@ def fills(process: Process, thread: Thread) -> Optional[str]:
 
 
 def is_coroutine(process: Process, loop: Optional[Loop], frame: PythonFrame) -> bool:
-    """Return whether a frame is in the running task's own chain of awaits."""
+    """Return whether a frame is in the running task's own chain of awaits, or is the function that a greenlet runs."""
     running = [t for t in process.tasks if t.state == "running" and (loop is None or t.loop == loop.id)]
-    return any((f.file, f.function) == (frame.file, frame.function) for task in running for f in task.stack)
+    greenlets = loop is not None and loop.kind in _OF_GREENLETS
+    chains = [_entered(task.stack) if greenlets else task.stack for task in running]
+    return any((f.file, f.function) == (frame.file, frame.function) for chain in chains for f in chain)
+
+
+def _entered(frames: Tuple[PythonFrame, ...]) -> Tuple[PythonFrame, ...]:
+    """Return the frame of the function that a greenlet runs, the outermost but for eventlet's own."""
+    return tuple(frame for frame in frames if not frame.file.endswith("eventlet/greenthread.py"))[-1:]
 
 
 def calls_out(view: View, process: Process, thread: Thread, least: float) -> bool:

@@ -34,6 +34,7 @@ from .queuedwork import (
     asks_itself,
     asks_own_server,
     collects_itself,
+    processes_that_ask_themselves,
     queued_behind,
     servers_that_ask_themselves,
     stuck_pools,
@@ -102,6 +103,14 @@ _SERVER = Template(
     "answers of the same server, which no thread is free to give"
 )
 _NOBODY_SERVES = Template("no thread has the other ends of these connections, and each of them runs a request itself")
+_SERVERS = Template(
+    "{count:v the only worker process|all @ worker processes} of a server, {program}, {count:v runs a request that waits|run "
+    "requests that wait}{at} for {count:v an answer|answers} of the same server, which no worker is free to give"
+)
+_ASKING_SERVER = Template("{process} runs a request and waits at {frame} at a connection to its own server")
+_NOBODY_ACCEPTS = Template(
+    "a connection is not accepted: only these workers, and the process that began them, have the listening socket"
+)
 _ASKING = Template("{thread} runs a request of {library} and waits{at} in {library}'s client")
 _ALONE = Template("every connection that this process has opened leads to itself")
 _FULL = Template("{pool} has {count:n job} in its queue, and no idle worker")
@@ -194,6 +203,32 @@ def match(view: View) -> Iterator[Answer]:
             yield _full(view, process, agents, _asks_server(threads))
         yield from (_of_library(view, process, found) for found in native_pools(view, process))
     yield from map(partial(_of_tasks, view), task_workers(view))
+    yield from map(partial(_of_server, view), processes_that_ask_themselves(view))
+
+
+def _of_server(view: View, found: Sequence[Process]) -> Match:
+    """Return the match of a server's worker processes that all wait for answers of that server."""
+    mains = [(process, main) for process in found for main in [view.main(process)] if main is not None]
+    places = [
+        (process, main, frame) for process, main in mains for frame in [own_frame(main.python)] if frame is not None
+    ]
+    first = {frame: (process, main) for process, main, frame in reversed(places)}
+    return Match(
+        confidence="likely",
+        summary=_SERVERS(
+            count=len(mains), program=clauses.process(found[0]), at=clauses.at(places[0][2]) if places else None
+        ),
+        evidence=(
+            *(
+                _ASKING_SERVER(process=clauses.process(process), frame=frame)
+                for process, _main, frame in places[:_SHOWN]
+            ),
+            _NOBODY_ACCEPTS(),
+        ),
+        culprits=tuple(view.culprit(process, frame, main) for frame, (process, main) in first.items()),
+        victims=tuple(view.victim(process, main) for process, main in mains[1:]),
+        pid=found[0].pid,
+    )
 
 
 def _of_library(view: View, process: Process, found: NativePool) -> Match:

@@ -10,6 +10,7 @@ from ....findings import Template
 from ....findings.told import RootKind
 from ....sourcepaths import package
 from ....waitgraph import Agent, Edge
+from ....waitgraph.edges import EdgeKind
 from ...facts import clauses
 from ...facts.knowledge import is_library, is_stdlib, own_frame
 from ...facts.view import View
@@ -53,6 +54,8 @@ _REMEDY = Template(
 )
 #: What a job may wait for inside the program; a slow peer, child or disk, and a lock with its holder, are other causes.
 _INSIDE: FrozenSet[RootKind] = frozenset(("signal", "queue", "permits", "future", "pool"))
+#: Waits for signals and items, which nobody holds.
+_SIGNALS: FrozenSet[EdgeKind] = frozenset(("condition", "event", "queue"))
 
 
 def occupied(view: View, process: Process) -> Iterator[Match]:
@@ -64,7 +67,7 @@ def occupied(view: View, process: Process) -> Iterator[Match]:
         if want_results(view, process, pool):
             continue  # see executor-self-deadlock
         ways = [follow(view, worker) for worker in workers]
-        if all(_waits(view, way) for way in ways):
+        if all(_waits(view, way) or _signal_each_other(view, way, workers) for way in ways):
             yield _match(view, process, pool, ways)
         elif pool.queued >= CROWD * len(workers) and all(_is_outside(view, way) for way in ways):
             yield _match(view, process, pool, ways, slow=True)
@@ -169,9 +172,19 @@ def _is_outside(view: View, way: Way) -> bool:
 
 def _waits(view: View, way: Way) -> bool:
     """Return whether a worker waits for something of the program, and nothing on its way moved."""
+    return kind_of(view, way) in _INSIDE and _stands(view, way)
+
+
+def _signal_each_other(view: View, way: Way, workers: List[Agent]) -> bool:
+    """Return whether a worker waits for a signal that another worker of its pool, or a queued job, would give."""
+    signals = all(edge.kind in _SIGNALS and edge.waiter in workers for edge in way.cycle)
+    return bool(way.cycle) and signals and _stands(view, way)
+
+
+def _stands(view: View, way: Way) -> bool:
+    """Return whether nothing on the way of a worker moved."""
     threads = [view.graph.places.thread(agent) for agent in way.agents]
-    moved = any(thread is not None and (view.moves(thread) or not view.rests(thread)) for thread in threads)
-    return not moved and kind_of(view, way) in _INSIDE
+    return not any(thread is not None and (view.moves(thread) or not view.rests(thread)) for thread in threads)
 
 
 def _match(view: View, process: Process, pool: Pool, ways: List[Way], slow: bool = False) -> Match:

@@ -29,6 +29,7 @@ from ...facts.knowledge import is_library, own_frame
 from ...facts.permits import is_spent
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
+from ...roots.rest import serves
 from ...roots.walk import follow, telling
 from ...roots.works import has_timers
 from .occupied import crowded, crowded_processes, occupied
@@ -281,7 +282,7 @@ def _unheld(view: View, process: Process, resource: Resource) -> Iterator[Match]
     if any(_moves(view, agent) for agent in waiters):
         return
     others = [t for t in process.threads if t.tid not in resource.waiters]
-    at_rest = all(map(partial(_is_at_rest, view), others)) and all(
+    at_rest = all(map(partial(_is_at_rest, view, process), others)) and all(
         map(_may_not_return, _other_tasks(process, resource))
     )
     at_rest = at_rest and not any(has_timers(process, loop) for loop in process.loops)  # one may give back a part
@@ -332,12 +333,18 @@ def _is_never_filled(view: View, process: Process, waiters: List[Agent]) -> bool
     )
 
 
-def _is_at_rest(view: View, thread: Thread) -> bool:
-    """Return whether a thread has nothing in hand: it rests, or waits for the events of its loop, whose tasks tell more."""
+def _is_at_rest(view: View, process: Process, thread: Thread) -> bool:
+    """Return whether a thread has nothing in hand: it rests, serves, or waits for the events of its loop, whose tasks tell more.
+
+    A client of the process itself waits for those who want a part.
+    """
     wait = thread.wait
     if wait is None or not view.rests(thread):
         return False
-    return wait.kind in _RESTS or wait.kind == "event-loop" or view.idle(thread)
+    resource = view.graph.places.resource(process.pid, wait.resource)
+    ends = {end.pid for end in resource.ends} if resource is not None and resource.kind == "socket" else set()
+    within = ends == {process.pid} and not view.moves(thread)
+    return wait.kind in _RESTS or wait.kind == "event-loop" or within or serves(view, process, thread)
 
 
 def _other_tasks(process: Process, resource: Resource) -> List[Task]:

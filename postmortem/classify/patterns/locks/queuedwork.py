@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .... import sourcepaths
 from ....evidence import Pool, Process, PythonFrame, Resource, Thread
@@ -174,6 +174,38 @@ def servers_that_ask_themselves(view: View, process: Process) -> Iterator[List[T
         }
         if all(map(in_request, threads)) and all(_asks_here(view, process, thread, served) for thread in threads):
             yield threads
+
+
+def processes_that_ask_themselves(view: View) -> Iterator[List[Process]]:
+    """Yield the worker processes of each server that all run a request, and wait for answers of that same server.
+
+    One waits at a connection that nobody has accepted: those that could are these workers, and the process that began them.
+    """
+    told: Set[FrozenSet[int]] = set()
+    for process in view.pythons:
+        socket = _asked(view, process)
+        sharing = frozenset(end.pid for end in socket.ends) if socket is not None else frozenset()
+        if socket is None or sharing in told or len([end for end in socket.ends if end.pid == process.pid]) < 2:
+            continue
+        told.add(sharing)
+        several = [view.by_pid[pid] for pid in sorted(sharing) if pid in view.by_pid]
+        asked = {one.pid: _asked(view, one) for one in several}
+        workers = [one for one in several if asked[one.pid] is not None]
+        begun = {one.ppid for one in workers}
+        within = all({end.pid for end in found.ends} <= sharing for found in asked.values() if found is not None)
+        if within and len(several) == len(sharing) and {one.pid for one in several if one not in workers} <= begun:
+            yield workers
+
+
+def _asked(view: View, process: Process) -> Optional[Resource]:
+    """Return the socket at which the only thread at work in a process waits for an answer, in a request; None otherwise."""
+    main = view.main(process)
+    wanted = main.wait.resource if main is not None and main.wait is not None else None
+    socket = view.graph.places.resource(process.pid, wanted)
+    if main is None or socket is None or socket.kind != "socket" or not in_request(main) or view.moves(main):
+        return None
+    others = [thread for thread in process.threads if thread is not main and in_request(thread)]
+    return None if others or socket.accepted else socket
 
 
 def _is_served(socket: Resource) -> bool:

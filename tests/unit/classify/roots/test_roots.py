@@ -404,3 +404,28 @@ def test_a_native_server_parks_its_threads(listening: bool, state: str) -> None:
         process([parks], pid=7, resources=(socket,), python=None), exe="/usr/sbin/server", argv=("server",)
     )
     assert root(server).state == state
+
+
+@pytest.mark.parametrize(("listening", "expected"), [((), ("waiting", "unknown")), ((80,), ("idle", "unknown"))])
+def test_a_librarys_call_that_waits_for_its_own_descriptor(
+    listening: Tuple[int, ...], expected: Tuple[str, str]
+) -> None:
+    """A message queue's thread signals an eventfd when an answer comes. A program that listens may be the server."""
+    receives = frame("recv_json", 1075, "/venv/lib/python3.11/site-packages/zmq/sugar/socket.py")
+    asks = thread(1, (receives, frame("main", 9)), wait=Wait("other", "poll", "fd", endless=True), counters=counters())
+    signalled = Resource("fd", "eventfd", "eventfd", waiters=(1,))
+    one = root(whole([asks], signalled, listening=listening))
+    assert (one.state, one.kind) == expected
+
+
+@pytest.mark.parametrize(("cpu", "expected"), [(1.0, "progressing"), (0.0, "waiting")])
+def test_what_a_task_awaits_has_no_turn_while_the_thread_of_its_loop_computes(cpu: float, expected: str) -> None:
+    """A request of the same process, or a helper thread's answer, comes with the loop's next turn."""
+    crunches = thread(1, (frame("render", 6), frame("main", 9)), wait=None if cpu else SLEEPS, counters=counters(cpu))
+    awaits = TaskWait("future", "f", endless=True)
+    task = Task("t", "client", "pending", "l", (frame("client", 11),), "Future", wait=awaits, ready=False)
+    wanted = Resource(
+        "f", "async-future", "AsyncResult", waiting_tasks=("t",), wakers=(Waker("reach", "memory", task="t"),)
+    )
+    one = root(whole([crunches], wanted, tasks=(task,), loops=(Loop("l", 1, "gevent"),)))
+    assert one.state == expected

@@ -536,6 +536,16 @@ def test_a_pool_that_counts_all_its_parts_as_lent(waits_for: WaitKind, switches:
         assert lines(known) == [50]
 
 
+@pytest.mark.parametrize(("peer", "expected"), [(1, "likely"), (900, "possible")])
+def test_a_client_of_the_process_itself_has_no_part(peer: int, expected: str) -> None:
+    """It waits for an answer of those who want a part; one that waits for another process may have a part meanwhile."""
+    asks = Resource("s", "socket", "socket", waiters=(1,), ends=(End(1, 7, "rw"), End(peer, 8, "rw")))
+    client = thread(1, (frame("main", 70),), wait=Wait("socket", "recvfrom", "s", endless=False, remaining_s=900.0))
+    waiters = [behind(waits(tid, "condition-1", 50, counters=counters())) for tid in (2, 3, 4)]
+    known = whole([client, *waiters], INNER, asks, gate(wakers=(), closed=None))
+    assert found(known).get("pool-exhausted") == expected
+
+
 @pytest.mark.parametrize(("timers", "expected"), [(1, "likely"), (2, "possible"), (None, "possible")])
 def test_a_timer_may_give_back_a_part_that_no_stack_leads_to(timers: Optional[int], expected: str) -> None:
     """One timer is that of the task that sleeps; another is of a callback, which may have anything."""
@@ -670,6 +680,18 @@ def test_a_pool_that_may_be_too_small_for_jobs_that_wait_for_peers(queued: int, 
     assert found(whole([main, *workers], peer, pools=(several,))).get("pool-exhausted") == expected
 
 
+@pytest.mark.parametrize(("switches", "expected"), [(0, "likely"), (40, None)])
+def test_jobs_that_wait_for_a_signal_of_a_queued_job(switches: int, expected: Optional[str]) -> None:
+    """Streams of a server wait for what a request that has no worker would bring: each seems to wait for the other's worker."""
+    runners = tuple(Waker("runner", "memory", tid=tid) for tid in (2, 3))
+    news = Resource("c", "condition", "Condition Feed.news", waiters=(2, 3), wakers=runners)
+    streams = [waits(tid, "c", 13, counters=counters(switches=switches)) for tid in (2, 3)]
+    several = Pool("pool", "ThreadPoolExecutor", "ThreadPoolExecutor-5", threads=(2, 3), limit=2, queued=1)
+    known = whole([runs(1), *streams], news, pools=(several,))
+    assert found(known).get("pool-exhausted") == expected
+    assert expected is None or "lock-order-deadlock" not in found(known)
+
+
 @pytest.mark.parametrize(("peer", "queued", "expected"), [(1, 2, True), (900, 2, False), (1, 0, False)])
 def test_requests_of_a_server_that_wait_for_its_own_answers(peer: int, queued: int, expected: bool) -> None:
     """Its client does not say what it waits for: the library runs the request, is called by it, and knows no other server."""
@@ -798,6 +820,38 @@ def test_the_threads_of_a_librarys_server_that_ask_that_server(
     known = whole([accepts, *handlers, *free], *asked, known_end, listening=(40835,))
     assert ("executor-self-deadlock" in found(known)) is expected
     assert not expected or lines(known)[0] == 22
+
+
+@pytest.mark.parametrize(
+    ("other", "peer", "expected"),
+    [("asks", 3, True), ("works", 3, False), ("asks", 900, False)],
+    ids=["all ask", "one works", "another process may accept"],
+)
+def test_the_worker_processes_of_a_server_that_ask_that_server(other: str, peer: int, expected: bool) -> None:
+    """The first one's connection was accepted by the second, whose own connection nobody is left to accept."""
+    serve = frame("handle_request", 178, "/venv/lib/python3.11/site-packages/gunicorn/workers/sync.py")
+    begins = process(
+        [thread(1, stack("queue.get"), wait=Wait("condition", "futex", endless=True), counters=counters())], pid=1
+    )
+    sockets = {
+        2: (End(2, 8, "rw"), End(3, 9, "rw")),
+        3: (End(3, 8, "rw"), End(1, 5, "rw"), End(2, 5, "rw"), End(peer, 5, "rw")),
+    }
+    workers = []
+    for pid in (2, 3):
+        wait = Wait("socket", "recvfrom", "s", endless=True) if other == "asks" or pid == 2 else None
+        handler = thread(
+            pid,
+            (*stack("socket.readinto"), frame("total", 8), serve) if wait else (frame("total", 8), serve),
+            wait=wait,
+            counters=counters(cpu=0.0 if wait else 0.9),
+            is_main=True,
+        )
+        asked = Resource("s", "socket", "socket", waiters=(pid,), ends=sockets[pid], peer_in_tree=True)
+        workers.append(process([handler], pid=pid, ppid=1, resources=(asked,)))
+    known = evidence(begins, *workers, window=1.0)
+    assert (found(known).get("executor-self-deadlock") == "likely") is expected
+    assert not expected or lines(known) == [8]
 
 
 @pytest.mark.parametrize(
