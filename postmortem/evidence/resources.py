@@ -25,7 +25,9 @@ class Waker(msgspec.Struct, frozen=True):
     frame: Optional[PythonFrame] = None  # where it acquired the resource, or the frame that refers to it
     # for the reader: "queue of ThreadPoolExecutor-0", "descriptor 7", "global REGISTRY of app.main"
     name: Optional[str] = None
-    grade: Optional[WakerGrade] = None  # of role "reach"; None: unknown
+    grade: Optional[WakerGrade] = (
+        None  # of role "reach", and of a runner of queued jobs those of the jobs; None: unknown
+    )
     site: Optional[PythonFrame] = None  # where the operation is applied, or the object handed on
 
 

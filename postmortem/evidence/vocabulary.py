@@ -152,7 +152,7 @@ ExceptionState = Literal["handled", "raised"]
 
 LoopState = Literal["running", "stopped", "closed"]
 TaskState = Literal["pending", "running", "done", "unknown"]
-PoolKind = Literal["ThreadPoolExecutor", "ProcessPoolExecutor", "multiprocessing.Pool"]
+PoolKind = Literal["ThreadPoolExecutor", "twisted.ThreadPool", "ProcessPoolExecutor", "multiprocessing.Pool"]
 
 #: The reason for a capture.
 TriggerKind = Literal["timeout", "stall", "signal", "pid", "core"]

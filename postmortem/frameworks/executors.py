@@ -17,6 +17,7 @@ from ..cpython.frames.frame import Frame, Frames
 from ..cpython.objects.attributes import attribute, attributes
 from ..cpython.objects.builtins import NotThat, Objects
 from ..cpython.sync.primitives import simple_queue
+from ..evidence.vocabulary import PoolKind
 from ..memory import Fault
 
 _FILE = "concurrent/futures/thread.py"
@@ -32,6 +33,8 @@ class WorkItem(NamedTuple):
     address: int
     future: int
     function: Optional[str]
+    called: int = 0  # the callable; 0: unknown
+    arguments: Tuple[int, ...] = ()  # those without names
 
 
 class ThreadPool(NamedTuple):
@@ -44,11 +47,18 @@ class ThreadPool(NamedTuple):
     items: Optional[Tuple[WorkItem, ...]]  # queued items, in order
     shutdown: Optional[bool]
     broken: Optional[bool]
+    kind: PoolKind = "ThreadPoolExecutor"
 
 
 def worker_frame(frames: Sequence[Frame]) -> Optional[Frame]:
     """Return the frame in which a worker takes jobs; None if the thread is not a worker."""
     return next((f for f in frames[-_OUTERMOST:] if f.is_in("_worker", _FILE)), None)
+
+
+def jobs_of(reader: Frames, frames: Sequence[Frame]) -> Optional[int]:
+    """Return the address of the queue from which a worker takes jobs; None if the thread is not a worker."""
+    frame = worker_frame(frames)
+    return reader.local(frame, "work_queue") if frame is not None else None
 
 
 def running_item(reader: Frames, frames: Sequence[Frame]) -> Optional[WorkItem]:
@@ -65,11 +75,13 @@ def work_item(objects: Objects, address: int) -> Optional[WorkItem]:
     """Read a ``_WorkItem``; None if unreadable."""
     try:
         values = attributes(objects, address)
-        function = values.get("fn")
+        function, given = values.get("fn"), values.get("args")
         if function is None and "task" in values:
-            function = objects.items(values["task"])[0]
-        return WorkItem(address, values["future"], callable_name(objects, function) if function else None)
-    except (Fault, NotThat, KeyError, IndexError):
+            function, given = objects.items(values["task"])[:2]
+        arguments = tuple(objects.items(given)) if given else ()
+        name = callable_name(objects, function) if function else None
+        return WorkItem(address, values["future"], name, function or 0, arguments)
+    except (Fault, NotThat, KeyError, ValueError):
         return None
 
 
@@ -77,8 +89,7 @@ def thread_pools(reader: Frames, stacks: Sequence[Sequence[Frame]]) -> List[Thre
     """Return the pools whose workers have these stacks, in order of their first worker."""
     found: Dict[int, ThreadPool] = {}
     for frames in stacks:
-        frame = worker_frame(frames)
-        queue = reader.local(frame, "work_queue") if frame is not None else None
+        frame, queue = worker_frame(frames), jobs_of(reader, frames)
         if frame is None or not queue or queue in found:
             continue
         found[queue] = _pool(reader.objects, queue, reader.local(frame, "executor_reference"))

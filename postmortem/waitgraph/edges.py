@@ -390,6 +390,11 @@ def _is_quiet(place: Place, waker: Waker) -> bool:
     return waker.tid in place.quiet and waker.pid in (None, place.pid) and waker.task is None
 
 
+def _owes_nothing(waker: Waker) -> bool:
+    """Return whether a waker could signal a resource but owes no work; nor does a queued job that only refers to it."""
+    return waker.role in _REACHES or (waker.role == "runner" and waker.grade == "refers")
+
+
 def _wakers(place: Place, resource: Resource) -> _Wakers:
     """Return the wakers of a resource, as one tuple shared by all its waiters.
 
@@ -398,13 +403,13 @@ def _wakers(place: Place, resource: Resource) -> _Wakers:
     known = place.kept.get(resource.id)
     if not isinstance(known, _Wakers):
         several = [w for w in resource.wakers if w.role not in _BY_CODE or not _is_quiet(place, w)]
-        several.sort(key=lambda w: w.role in _REACHES)
+        several.sort(key=_owes_nothing)
         found = [_agent(place, waker) for waker in several]
         known = place.kept[resource.id] = _Wakers(
             tuple(dict.fromkeys(who for who in found if who is not None)),
             None in found,
             any(w.basis == "inferred" for w in several),
-            all(w.role in _REACHES for w in several),
+            all(map(_owes_nothing, several)),
             _bystanders(zip(several, found)),
             any(who is None and w.grade != "refers" for w, who in zip(several, found)),
         )

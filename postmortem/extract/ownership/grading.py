@@ -5,6 +5,7 @@
   both follow from its frames.
 - Of a task or greenlet also what is called when it ends.
 - Signal handlers, which run in the main thread even while that waits.
+- A job in the queue of a pool that has all its workers, by what it will call.
 
 An agent *names* an object if its code applies an operation that ends the wait to it, or to something unknown that is
 loaded by the last name under which the object is known, or if it hands the object on to something unknown. An operation's
@@ -31,6 +32,7 @@ from ...evidence import PythonFrame, Resource, Waker
 from ...evidence import replace as changed
 from ...evidence.vocabulary import WakerGrade
 from ...frameworks.asyncio.tasks import TaskState
+from ...frameworks.executors import WorkItem
 from ...signalnames import signal_name
 from ...timelimits import TimeLimit
 from ..process.context import PythonContext
@@ -77,12 +79,13 @@ _RUNS = "run"
 
 
 class Agent(NamedTuple):
-    """A thread by tid, a task by id, a signal handler by number, or what is called at exit by its address."""
+    """A thread by tid, a task by id, a signal handler by number, what is called at exit by its address, or a queued job."""
 
     tid: Optional[int] = None
     task: Optional[str] = None
     signal: Optional[int] = None
     exit: Optional[int] = None
+    job: Optional[WorkItem] = None
 
 
 class _Judged(NamedTuple):
@@ -166,6 +169,13 @@ class Grading:
         way = next((w.name for w in wakers if w.tid is None and w.task is None), None)
         done += [self._waker(agent, applied, way) for agent, applied in named.items() if agent not in mine]
         return tuple(done)
+
+    def of_job(self, resource: Resource, reach: Reach, subject: int, job: WorkItem) -> Optional[WakerGrade]:
+        """Return the grade of a job in the queue of a pool; None if its code was not evaluated to its end."""
+        judged, operations = self._judge(Agent(job=job)), self._operations(resource)
+        if operations and _names(judged, operations, subject, reach) is not None:
+            return "names"
+        return "refers" if operations and judged.complete else None
 
     def _is_main(self, actor: Actor) -> bool:
         """Return whether an actor is the main thread, which calls the callbacks of atexit."""
@@ -261,7 +271,7 @@ class Grading:
         return tuple((frame.code.address, frame.lasti, tuple(python.frames.locals(frame))) for frame in frames)
 
     def _evaluated(self, agent: Agent, frames: Sequence[PyFrame], cut: bool, ends: Sequence[int]) -> _Judged:
-        if not frames and agent.signal is None and agent.exit is None:
+        if not frames and agent.signal is None and agent.exit is None and agent.job is None:
             return _Judged((), (), not cut)
         if self._limit is None:
             self._limit = TimeLimit(SECONDS)
@@ -278,6 +288,10 @@ class Grading:
         handler = self._signal_handlers().get(agent.signal) if agent.signal is not None else agent.exit
         if handler is not None:
             machine.callable(handler)
+        if agent.job is not None and agent.job.called:
+            machine.callable(agent.job.called, [machine.heap.value(each) for each in agent.job.arguments])
+        elif agent.job is not None:
+            machine.incomplete = True
         released = machine.released()
         applied = tuple(
             each

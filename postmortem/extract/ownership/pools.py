@@ -7,7 +7,8 @@ from typing import Callable, Dict, Final, Iterable, List, NamedTuple, Optional, 
 from ...cpython.objects.attributes import attribute
 from ...evidence import Because, Fact, Pool, PythonFrame, Resource, Waker, fact
 from ...evidence import replace as changed
-from ...frameworks.executors import ThreadPool, WorkItem, running_item, thread_pools, worker_frame
+from ...frameworks.executors import ThreadPool, WorkItem, jobs_of, running_item, thread_pools
+from ...frameworks.twisted.threadpools import full_pools, team_of
 from ..process.context import PythonContext
 from .ownership import plain
 
@@ -43,6 +44,7 @@ class QueuedJob(NamedTuple):
     pool: str
     runners: Tuple[Waker, ...]
     full: Fact
+    item: WorkItem
 
 
 class Pools:
@@ -64,18 +66,19 @@ class Pools:
     def _read(self) -> List[ThreadPool]:
         if self._found is None:
             stacks = [self._threads[tid].frames for tid in sorted(self._threads)]
-            self._found = thread_pools(self._python.frames, stacks)
+            self._found = [*thread_pools(self._python.frames, stacks), *full_pools(self._python.frames, stacks)]
             for tid in sorted(self._threads):
                 frames = self._threads[tid].frames
-                item, worker = running_item(self._python.frames, frames), worker_frame(frames)
+                item = running_item(self._python.frames, frames)
                 if item is not None:
                     self._running[item.future] = (tid, item)
-                queue = self._python.frames.local(worker, "work_queue") if worker is not None else None
+                queue = jobs_of(self._python.frames, frames) or team_of(self._python.frames, frames)
                 if queue is not None:
                     self._workers.setdefault(queue, []).append(tid)
             for pool in self._found:
                 for place, item in enumerate(pool.items or ()):
-                    self._queued.setdefault(item.future, (pool, place, item))
+                    if item.future:
+                        self._queued.setdefault(item.future, (pool, place, item))
         return self._found
 
     # ------------------------------------------------------------------ pools
@@ -92,7 +95,7 @@ class Pools:
     @staticmethod
     def label(pool: ThreadPool) -> str:
         """Return the name of a pool in reports."""
-        return f"{KIND} {pool.name}" if pool.name else KIND
+        return f"{pool.kind} {pool.name}" if pool.name else pool.kind
 
     def _pool(self, number: int, pool: ThreadPool) -> Pool:
         workers = self.workers(pool)
@@ -102,7 +105,7 @@ class Pools:
         lost = f", {gone} ended" if gone and not pool.shutdown else ""
         return Pool(
             id=f"executor-{number}",
-            kind=KIND,
+            kind=pool.kind,
             description=f"{self.label(pool)} ({size}{lost})",
             limit=pool.limit,
             threads=workers,
@@ -183,8 +186,8 @@ class Pools:
         for pool in self._read():
             full = self._full(pool)
             if full is not None:
-                job = QueuedJob(self.label(pool), self._runners(pool), full)
-                found.update({item.address: job for item in pool.items or ()})
+                label, runners = self.label(pool), self._runners(pool)
+                found.update({item.address: QueuedJob(label, runners, full, item) for item in pool.items or ()})
         return found
 
     def _full(self, pool: ThreadPool) -> Optional[Fact]:

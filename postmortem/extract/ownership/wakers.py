@@ -32,7 +32,7 @@ from ...cpython.objects.wordsearch import WordSearch, near
 from ...evidence import Fact, Gap, Loop, PythonFrame, Resource, Task, TaskWait, Thread, Wait, Waker, fact
 from ...evidence import replace as changed
 from ...evidence.facts import Value
-from ...evidence.vocabulary import GapCode
+from ...evidence.vocabulary import GapCode, WakerGrade
 from ...frameworks.asyncio.landmarks import Landmarks, Suspension
 from ...frameworks.asyncio.tasks import TaskState
 from ...timelimits import TimeLimit
@@ -55,6 +55,8 @@ _KINDS = (
 )  # fmt: skip
 #: Steps kept as proof.
 _MOST_STEPS = 40
+#: Queued jobs of a pool whose code is evaluated for one resource.
+_MOST_JOBS = 50
 #: Agents named in the conclusion.
 _TOLD = 2
 #: Walks that share one pass over memory. Limited, since all of them are unfinished when time is up during the pass.
@@ -260,10 +262,16 @@ class Reaches:
     def _completed(self, resource: Resource, reach: Reach, others: bool) -> Resource:
         actors = sorted(reach.actors, key=lambda actor: (self._who(actor), _where(actor.way)))
         jobs = [self._queued[address] for address in reach.queued]
+        if reach.obstacle is not None or not all(actor.is_agent for actor in reach.actors):
+            jobs += self._naming_jobs(resource, reach)
         by_pool = {job.pool: job for job in jobs}
         wakers = (
             *resource.wakers,
-            *(runner for job in by_pool.values() for runner in job.runners),
+            *(
+                changed(runner, grade=self._grade_of_jobs(resource, reach, [j for j in jobs if j.pool == job.pool]))
+                for job in by_pool.values()
+                for runner in job.runners
+            ),
             *self._graded(resource, reach, [(each, self._waker(each)) for each in actors], others),
         )
         resource = changed(resource, left_behind=reach.left_behind or None)
@@ -293,6 +301,19 @@ class Reaches:
         tasks = {self._task_of[ident] for ident in resource.waiting_tasks if ident in self._task_of}
         blocked = {self._books.tasks.get(task, "") for task in self._landmarks.waiting_for(tasks)}
         return self._grading.graded(resource, found, reach, self._books.addresses[resource.id], blocked, others)
+
+    def _naming_jobs(self, resource: Resource, reach: Reach) -> List[QueuedJob]:
+        """Return the first queued job that names a resource to which not all references were followed, besides those found."""
+        subject = self._books.addresses[resource.id]
+        others = [job for address, job in sorted(self._queued.items()) if address not in reach.queued][:_MOST_JOBS]
+        grades = ((job, self._grading.of_job(resource, reach, subject, job.item)) for job in others)
+        return next(([job] for job, grade in grades if grade == "names"), [])
+
+    def _grade_of_jobs(self, resource: Resource, reach: Reach, jobs: Sequence[QueuedJob]) -> Optional[WakerGrade]:
+        """Return the highest grade of a pool's queued jobs; None if it is unknown."""
+        subject = self._books.addresses[resource.id]
+        grades = {self._grading.of_job(resource, reach, subject, job.item) for job in jobs[:_MOST_JOBS]}
+        return "names" if "names" in grades else None if None in grades or len(jobs) > _MOST_JOBS else "refers"
 
     def _conclusion(self, resource: Resource, reach: Reach, actors: Sequence[Actor]) -> Iterator[Fact]:
         """Yield the conclusion that nothing else refers to a resource, and the ways that remain."""

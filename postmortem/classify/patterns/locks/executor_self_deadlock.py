@@ -30,6 +30,7 @@ from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from .nativepools import NativePool, native_pools
 from .queuedwork import (
+    OF_THREADS,
     Link,
     asks_itself,
     asks_own_server,
@@ -37,6 +38,7 @@ from .queuedwork import (
     processes_that_ask_themselves,
     queued_behind,
     servers_that_ask_themselves,
+    signalled_by_queued,
     stuck_pools,
     want_results,
     workers,
@@ -83,6 +85,10 @@ _IS_BEHIND = Template("{agent}, which is to end that wait, waits{at} for a job t
 _RESULTS = Template(
     "{number} of {pool} cannot go on: the jobs wait{at} for results, and {count:n job} {count:v wait} in the pool's own queue"
 )
+_SIGNALS = Template(
+    "{number} of {pool} cannot go on: the jobs wait{at} for what a job in the pool's own queue would signal ({count} queued)"
+)
+_BY_CODE = Template("the code of a queued job gives that signal, and no other code that can still run does")
 _ORIGIN = Template(
     "which jobs are to provide these results could not be read: those in the queue have no other thread to run on"
 )
@@ -174,23 +180,15 @@ def match(view: View) -> Iterator[Answer]:
             itself = collects_itself(view, process, pool)
             if itself is not None:
                 yield _collects(view, process, pool, *itself)
-            if not pool.threads or pool.idle or pool.id in told or pool.kind != "ThreadPoolExecutor":
+            if not pool.threads or pool.idle or pool.id in told or pool.kind not in OF_THREADS:
                 continue
             behind = queued_behind(view, process, pool) if pool.queued else []
             if behind:
                 yield _behind(view, process, pool, behind)
                 continue
-            library, asking = asks_itself(view, process, pool)
-            if asking:
-                yield _full(view, process, asking, _asks(pool, library))
-                continue
-            requests = asks_own_server(view, process, pool)
-            if requests:
-                yield _full(view, process, requests, _asks_own(pool))
-                continue
-            wants = want_results(view, process, pool)
-            if wants:
-                yield _full(view, process, [worker for worker, _edge in wants], _wants(pool, wants))
+            full = _occupied(view, process, pool)
+            if full is not None:
+                yield _full(view, process, *full)
                 continue
             free = next((agent for agent in workers(process, pool) if not view.graph.stuck(agent)), None)
             if free is not None:
@@ -204,6 +202,21 @@ def match(view: View) -> Iterator[Answer]:
         yield from (_of_library(view, process, found) for found in native_pools(view, process))
     yield from map(partial(_of_tasks, view), task_workers(view))
     yield from map(partial(_of_server, view), processes_that_ask_themselves(view))
+
+
+def _occupied(view: View, process: Process, pool: Pool) -> Optional[Tuple[List[Agent], _Told]]:
+    """Return the workers of a pool that all wait for what only one of them could do, and what to say of them; None if not."""
+    library, asking = asks_itself(view, process, pool)
+    if asking:
+        return asking, _asks(pool, library)
+    requests = asks_own_server(view, process, pool)
+    if requests:
+        return requests, _asks_own(pool)
+    signals = signalled_by_queued(view, process, pool)
+    if signals:
+        return [worker for worker, _edge in signals], _signalled(pool, signals)
+    wants = want_results(view, process, pool)
+    return ([worker for worker, _edge in wants], _wants(pool, wants)) if wants else None
 
 
 def _of_server(view: View, found: Sequence[Process]) -> Match:
@@ -335,6 +348,17 @@ def _wants(pool: Pool, wants: List[Tuple[Agent, Edge]]) -> _Told:
         lambda number, at: _RESULTS(number=number, pool=pool.description, at=at, count=pool.queued or 0),
         lambda agent, frame: _WORKER_WAITS(worker=agent, at=clauses.at(frame), what=edges[agent].what),
         _ORIGIN(),
+        _queued(pool),
+    )
+
+
+def _signalled(pool: Pool, signals: List[Tuple[Agent, Edge]]) -> _Told:
+    """Return what to say of workers that all wait for signals which queued jobs would give."""
+    edges = dict(signals)
+    return _Told(
+        lambda number, at: _SIGNALS(number=number, pool=pool.description, at=at, count=pool.queued or 0),
+        lambda agent, frame: _WORKER_WAITS(worker=agent, at=clauses.at(frame), what=edges[agent].what),
+        _BY_CODE(),
         _queued(pool),
     )
 

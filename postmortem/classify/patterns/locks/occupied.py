@@ -18,7 +18,7 @@ from ...pattern import Match
 from ...roots.rest import in_request
 from ...roots.roots import frame_of, kind_of
 from ...roots.walk import Way, follow
-from .queuedwork import library_groups, want_results
+from .queuedwork import able_beside, library_groups, signalled_by_queued, want_results
 
 _SUMMARY = Template(
     "all {count} workers of {pool} are occupied by jobs that wait{at}, and {queued:n job} {queued:v wait} in its queue"
@@ -30,6 +30,9 @@ _AT = Template("{count:n worker} {count:v wait} at {frame} for {what}")
 _STANDS = Template("none of them moved during the window")
 _SLOW = Template(
     "what would decide it: whether more workers would get more done meanwhile, or the others are as slow as these"
+)
+_ABLE = Template(
+    "what would decide it: whether the code outside of the pool that can still end a wait for {what} comes to do so"
 )
 _ALL_WAIT = Template(
     "all {count} threads on which {function} runs the program's code wait{at}: none is left for other work"
@@ -64,7 +67,7 @@ def occupied(view: View, process: Process) -> Iterator[Match]:
         workers = [Agent(process.pid, tid) for tid in pool.threads]
         if not pool.queued or pool.idle or not workers or len(workers) < (pool.limit or 0):
             continue
-        if want_results(view, process, pool):
+        if want_results(view, process, pool) or signalled_by_queued(view, process, pool):
             continue  # see executor-self-deadlock
         ways = [follow(view, worker) for worker in workers]
         if all(_waits(view, way) or _signal_each_other(view, way, workers) for way in ways):
@@ -196,14 +199,17 @@ def _match(view: View, process: Process, pool: Pool, ways: List[Way], slow: bool
     frames = [frame for (frame, _what), _count in places.most_common() if frame is not None]
     endless = all(edge is None or edge.endless is not False for way in ways for edge in (*way.edges, way.edge))
     first = {frame_of(view, way.start): way.start for way in reversed(ways)}
+    wanted = {way.edge.resource for way in ways if way.edge is not None} - {None}
+    able = [r for r in process.resources if r.id in wanted and able_beside(view, process, pool, r)]
     at = clauses.at(frames[0]) if frames else None
     told = _SUMMARY(count=len(ways), pool=pool.description, at=at, queued=pool.queued) if len(ways) > 1 else None
     return Match(
-        confidence="likely" if endless and not slow else "possible",
+        confidence="likely" if endless and not slow and not able else "possible",
         summary=told or _ONLY(pool=pool.description, at=at, queued=pool.queued),
         evidence=(
             *(_AT(count=count, frame=frame, what=what) for (frame, what), count in places.most_common(4)),
             *((_SLOW(),) if slow else (_STANDS(),) if view.window else ()),
+            *(_ABLE(what=resource.description) for resource in able[:1]),
         ),
         culprits=tuple(view.culprit_of(first[frame], frame) for frame in dict.fromkeys(frames)),
         victims=tuple(view.victim_of(a) for a in view.graph.behind(frozenset(way.start for way in ways))[:20]),

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .... import sourcepaths
-from ....evidence import Pool, Process, PythonFrame, Resource, Thread
+from ....evidence import Pool, Process, PythonFrame, Resource, Thread, Waker
 from ....waitgraph import Agent, Edge
 from ...facts import knowledge
 from ...facts.peers import is_with_itself
 from ...facts.view import WORKS_WAKES, View
-from ...roots.rest import in_request
+from ...roots.rest import in_request, serves
 from ...roots.walk import follow, telling
 
 #: Most agents visited on the way from a worker to the job that it needs.
 _FOLLOWED = 300
 #: Kinds whose threads run the jobs; the threads of a process pool only hand them out and collect what came of them.
-_OF_THREADS = ("ThreadPoolExecutor",)
+OF_THREADS = ("ThreadPoolExecutor", "twisted.ThreadPool")
 
 
 class Link(NamedTuple):
@@ -37,7 +37,7 @@ def stuck_pools(view: View, process: Process) -> List[Tuple[List[Pool], List[Lin
 
     Most groups are a single pool, whose workers wait for its own queue.
     """
-    own = [pool for pool in process.pools if pool.kind in _OF_THREADS and pool.threads]
+    own = [pool for pool in process.pools if pool.kind in OF_THREADS and pool.threads]
     stuck = [pool for pool in own if all(map(view.graph.stuck, workers(process, pool)))]
     links = {pool.id: _links(view, process, pool, stuck) for pool in stuck}
     reached = {pool.id: _reached(pool.id, links) for pool in stuck}
@@ -110,6 +110,46 @@ def want_results(view: View, process: Process, pool: Pool) -> List[Tuple[Agent, 
             return []
         found.append((agent, edge))
     return found
+
+
+def signalled_by_queued(view: View, process: Process, pool: Pool) -> List[Tuple[Agent, Edge]]:
+    """Return the workers of a full pool, and their waits, if jobs in its own queue would give all the signals they wait for.
+
+    Empty if other code that can still run may give one.
+    """
+    agents = workers(process, pool)
+    if not pool.queued or pool.idle or len(agents) < (pool.limit or 0):
+        return []
+    found: List[Tuple[Agent, Edge]] = []
+    for agent in agents:
+        edge, thread = telling(view, agent), view.graph.places.thread(agent)
+        resource = view.graph.places.resource(process.pid, edge.resource) if edge is not None else None
+        if edge is None or resource is None or edge.endless is False or thread is None:
+            return []
+        own = any(w.role == "runner" and w.tid in pool.threads and w.grade == "names" for w in resource.wakers)
+        if not own or view.moves(thread) or not view.rests(thread) or able_beside(view, process, pool, resource):
+            return []
+        found.append((agent, edge))
+    return found
+
+
+def able_beside(view: View, process: Process, pool: Pool, resource: Resource) -> List[Waker]:
+    """Return who may end a wait for a resource, apart from a pool's workers, those who wait for these, and servers' threads.
+
+    A server's thread does so only for a client, by a job of the pool.
+    """
+    own = set(workers(process, pool))
+    able = [waker for waker in resource.wakers if waker.role in ("reach", "callback") and waker.grade != "refers"]
+    return [waker for waker in able if not _is_behind(view, process, waker, own)]
+
+
+def _is_behind(view: View, process: Process, waker: Waker, own: Set[Agent]) -> bool:
+    """Return whether a thread or task is one of some workers, waits for one of them, or serves."""
+    if waker.tid is None and waker.task is None:
+        return False
+    agent = Agent(process.pid, waker.tid, waker.task)
+    thread = view.graph.places.thread(agent)
+    return (thread is not None and serves(view, process, thread)) or not own.isdisjoint(follow(view, agent).agents)
 
 
 def asks_itself(view: View, process: Process, pool: Pool) -> Tuple[str, List[Agent]]:
@@ -262,7 +302,7 @@ def collects_itself(view: View, process: Process, pool: Pool) -> Optional[Tuple[
 
     It does so in a callback of another future (``Future.add_done_callback``); None if it does not.
     """
-    if pool.kind in _OF_THREADS:
+    if pool.kind in OF_THREADS:
         return None
     for agent in workers(process, pool):
         edge = view.graph.blocking(agent) if view.graph.stuck(agent) else None
