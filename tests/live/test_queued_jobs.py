@@ -43,8 +43,15 @@ def named(name, size, *sleepers):
     return pool
 
 
+def gated():
+    gate, pool = threading.Event(), ThreadPoolExecutor(1, thread_name_prefix="gated")
+    for _ in range(2): pool.submit(gate.wait)
+    return pool
+
+
 def main():
     pools = [named("full", 1), named("other", 2, 1000), named("growing", 2)]
+    waits = gated()
     for _ in pools: ready.acquire()
     time.sleep(0.5)
     print("ready", flush=True)
@@ -76,11 +83,13 @@ def test_a_queued_job_leads_to_the_event_that_a_worker_awaits(
         process, _gaps = process_in(kernel_core(program, tmp_path), program.pid)
     found = runners(process)
     if python.free_threaded:  # references cannot be followed
-        assert found == {"full_0": set(), "other_1": set()}
+        assert found == {"full_0": set(), "other_1": set(), "gated_0": set()}
         return
-    assert found == {"full_0": {"full_0"}, "other_1": {"other_0", "other_1"}}
+    assert found == {"full_0": {"full_0"}, "other_1": {"other_0", "other_1"}, "gated_0": {"gated_0"}}
     events = {name: resource for name, resource in awaited(process).items() if resource.kind == "event"}
-    assert {name: resource.closed for name, resource in events.items()} == {"full_0": True, "other_1": True}
+    assert all(resource.closed for resource in events.values())
+    grades = {name: {waker.grade for waker in resource.wakers} for name, resource in events.items()}
+    assert grades == {"full_0": {"names"}, "other_1": {"names"}, "gated_0": {"refers"}}, "the second one waits, too"
     codes = {
         name: {fact.code for fact in resource.because if not isinstance(fact, str)} for name, resource in events.items()
     }

@@ -191,3 +191,40 @@ def test_generators_that_wait_for_deferreds(version: str, release: str, does: st
         assert_leads(report, STUCK[does], TASKS, does)
     else:
         assert all(finding["confidence"] == "possible" for finding in report["findings"])
+
+
+#: A pool of two threads, each of which asks the reactor for work of the same pool.
+POOLED = """
+from twisted.internet import defer, reactor, threads
+
+class Index:
+    def look_up(self, number):
+        return threads.blockingCallFromThread(reactor, self.remote, number)
+
+    def remote(self, number):
+        return threads.deferToThread(self.fetch, number)
+
+    def fetch(self, number):
+        return number
+
+@defer.inlineCallbacks
+def main(index):
+    reactor.callLater(0.5, print, "ready", flush=True)
+    yield defer.gatherResults([threads.deferToThread(index.look_up, number) for number in range(2)])
+
+reactor.suggestThreadPoolSize(2)
+reactor.callWhenRunning(main, Index())
+reactor.run()
+"""
+
+
+@RELEASES
+def test_a_pool_whose_threads_wait_for_jobs_in_its_queue(version: str, release: str, tmp_path: Path) -> None:
+    """The pool's queue is read out of its workers' frames, and its jobs lead to what these wait for."""
+    with Program(installed(version, release), POOLED, tmp_path) as program:
+        report = capture_pid(program.pid, tmp_path, "--observe", "0.5")
+    pool = report["processes"][0]["pools"][0]
+    assert (pool["kind"], pool["limit"], len(pool["threads"]), pool["queued"]) == ("twisted.ThreadPool", 2, 2, 2)
+    first = report["findings"][0]
+    assert (first["pattern"], first["confidence"]) == ("executor-self-deadlock", "proven")
+    assert 6 in {culprit["line"] for culprit in first["culprits"]}

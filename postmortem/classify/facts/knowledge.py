@@ -36,6 +36,9 @@ LOOP_MACHINERY = (
 #: asgiref/sync.py and current_thread_executor.py of 3.2-3.8.
 BRIDGES = (("asgiref/current_thread_executor.py", "run_until_future"), ("asgiref/sync.py", "_run_event_loop"))
 
+#: Functions in which a thread waits for the result of what it has a reactor do (Twisted 20.3-26.10; crochet 1.9-2.1).
+REACTOR_RESULTS = (("twisted/internet/threads.py", "blockingCallFromThread"), ("crochet/_eventloop.py", "_result"))
+
 #: Functions in which a task waits for the network: (path suffix, functions).
 AWAITS_NETWORK = (
     ("asyncio/streams.py", ("_wait_for_data", "_drain_helper", "open_connection")),

@@ -28,6 +28,7 @@ _ONLY = Template(
 )
 _AT = Template("{count:n worker} {count:v wait} at {frame} for {what}")
 _STANDS = Template("none of them moved during the window")
+_ASKS = Template("none of them left its function during the window: each asks for an item again and again")
 _SLOW = Template(
     "what would decide it: whether more workers would get more done meanwhile, or the others are as slow as these"
 )
@@ -72,6 +73,8 @@ def occupied(view: View, process: Process) -> Iterator[Match]:
         ways = [follow(view, worker) for worker in workers]
         if all(_waits(view, way) or _signal_each_other(view, way, workers) for way in ways):
             yield _match(view, process, pool, ways)
+        elif view.window and all(_consumes(view, process, way) for way in ways):
+            yield _match(view, process, pool, ways, asks=True)
         elif pool.queued >= CROWD * len(workers) and all(_is_outside(view, way) for way in ways):
             yield _match(view, process, pool, ways, slow=True)
 
@@ -173,6 +176,19 @@ def _is_outside(view: View, way: Way) -> bool:
     )
 
 
+def _consumes(view: View, process: Process, way: Way) -> bool:
+    """Return whether a worker asks for items of a queue again and again, a short time each, and never left that function."""
+    thread = view.graph.places.thread(way.start)
+    wait, own = (thread.wait, own_frame(thread.python)) if thread is not None else (None, None)
+    if thread is None or wait is None or own is None or wait.endless is not False or not view.rests(thread):
+        return False
+    resource = view.graph.places.resource(process.pid, wait.resource)
+    place = own.file, own.function
+    inside = view.sampled_share(thread, lambda frames: any((f.file, f.function) == place for f in frames))
+    short = (wait.timeout_s or 0.0) <= (view.window or 0.0)
+    return resource is not None and resource.kind == "queue" and short and inside == 1.0
+
+
 def _waits(view: View, way: Way) -> bool:
     """Return whether a worker waits for something of the program, and nothing on its way moved."""
     return kind_of(view, way) in _INSIDE and _stands(view, way)
@@ -190,7 +206,7 @@ def _stands(view: View, way: Way) -> bool:
     return not any(thread is not None and (view.moves(thread) or not view.rests(thread)) for thread in threads)
 
 
-def _match(view: View, process: Process, pool: Pool, ways: List[Way], slow: bool = False) -> Match:
+def _match(view: View, process: Process, pool: Pool, ways: List[Way], slow: bool = False, asks: bool = False) -> Match:
     places: Counter[Tuple[Optional[PythonFrame], Optional[str]]] = Counter()
     for way in ways:
         edge = way.edges[0] if way.edges else way.edge
@@ -199,16 +215,16 @@ def _match(view: View, process: Process, pool: Pool, ways: List[Way], slow: bool
     frames = [frame for (frame, _what), _count in places.most_common() if frame is not None]
     endless = all(edge is None or edge.endless is not False for way in ways for edge in (*way.edges, way.edge))
     first = {frame_of(view, way.start): way.start for way in reversed(ways)}
-    wanted = {way.edge.resource for way in ways if way.edge is not None} - {None}
+    wanted = {edge.resource for way in ways for edge in (way.edge, *way.cycle) if edge is not None}
     able = [r for r in process.resources if r.id in wanted and able_beside(view, process, pool, r)]
     at = clauses.at(frames[0]) if frames else None
     told = _SUMMARY(count=len(ways), pool=pool.description, at=at, queued=pool.queued) if len(ways) > 1 else None
     return Match(
-        confidence="likely" if endless and not slow and not able else "possible",
+        confidence="likely" if (endless or asks) and not slow and not able else "possible",
         summary=told or _ONLY(pool=pool.description, at=at, queued=pool.queued),
         evidence=(
             *(_AT(count=count, frame=frame, what=what) for (frame, what), count in places.most_common(4)),
-            *((_SLOW(),) if slow else (_STANDS(),) if view.window else ()),
+            *((_SLOW(),) if slow else (_ASKS(),) if asks else (_STANDS(),) if view.window else ()),
             *(_ABLE(what=resource.description) for resource in able[:1]),
         ),
         culprits=tuple(view.culprit_of(first[frame], frame) for frame in dict.fromkeys(frames)),

@@ -103,13 +103,27 @@ def want_results(view: View, process: Process, pool: Pool) -> List[Tuple[Agent, 
     for agent in agents:
         edge, thread = telling(view, agent), view.graph.places.thread(agent)
         resource = view.graph.places.resource(process.pid, edge.resource) if edge is not None else None
-        unknown = resource is not None and all(waker.role != "runner" for waker in resource.wakers)
-        if edge is None or edge.kind != "future" or not unknown or edge.endless is False:
+        runners = {waker.tid for waker in resource.wakers if waker.role == "runner"} if resource is not None else {None}
+        unknown = not runners or (runners <= set(pool.threads) and edge is not None and edge.kind != "future")
+        if edge is None or thread is None or not unknown or edge.endless is False:
             return []
-        if thread is None or view.moves(thread) or not view.rests(thread):
+        if edge.kind != "future" and not (_asks_reactor(thread) and not _asks_outside(process)):
+            return []
+        if view.moves(thread) or not view.rests(thread):
             return []
         found.append((agent, edge))
     return found
+
+
+def _asks_reactor(thread: Thread) -> bool:
+    """Return whether a thread waits for the result of what it has Twisted's reactor do."""
+    return any(knowledge.in_table(frame, knowledge.REACTOR_RESULTS) for frame in thread.python)
+
+
+def _asks_outside(process: Process) -> bool:
+    """Return whether a process has a connection that it has opened: an answer may come from there."""
+    opened = [r for r in process.resources if r.kind == "socket" and r.remote and not r.accepted]
+    return not all(is_with_itself(process, socket) for socket in opened)
 
 
 def signalled_by_queued(view: View, process: Process, pool: Pool) -> List[Tuple[Agent, Edge]]:

@@ -19,6 +19,7 @@ from .....support.make import (
     lines,
     lock,
     process,
+    samples,
     silent,
     stack,
     thread,
@@ -690,6 +691,61 @@ def test_jobs_that_wait_for_a_signal_of_a_queued_job(switches: int, expected: Op
     known = whole([runs(1), *streams], news, pools=(several,))
     assert found(known).get("pool-exhausted") == expected
     assert expected is None or "lock-order-deadlock" not in found(known)
+
+
+@pytest.mark.parametrize(
+    ("other", "grade", "expected"),
+    [("refers", "names", "executor-self-deadlock"), ("names", "names", None), ("refers", "refers", "pool-exhausted")],
+)
+def test_jobs_whose_signal_comes_from_the_code_of_a_queued_job(
+    other: WakerGrade, grade: WakerGrade, expected: Optional[str]
+) -> None:
+    """Unless code outside of the pool may give it, too. Jobs that wait like the others are no reason, yet the pool is full."""
+    runners = tuple(Waker("runner", "memory", tid=tid, grade=grade) for tid in (2, 3))
+    wakers = (*runners, Waker("reach", "memory", tid=1, grade=other))
+    gate = Resource("e", "event", "Event Gate.open", waiters=(2, 3), wakers=wakers, unnamed=True)
+    main = thread(1, (frame("main", 3),), wait=Wait("sleep", endless=False, timeout_s=9.0), counters=counters())
+    jobs = [waits(tid, "e", 13, counters=counters()) for tid in (2, 3)]
+    several = Pool("pool", "ThreadPoolExecutor", "ThreadPoolExecutor-5", threads=(2, 3), limit=2, queued=1)
+    said = found(whole([main, *jobs], gate, pools=(several,)))
+    assert {name for name in ("executor-self-deadlock", "pool-exhausted") if said.get(name) == "likely"} == (
+        {expected} if expected else set()
+    )
+
+
+@pytest.mark.parametrize(("library", "peer", "expected"), [(True, 1, True), (True, 900, False), (False, 1, False)])
+def test_workers_that_wait_for_what_they_have_a_reactor_do(library: bool, peer: int, expected: bool) -> None:
+    """Twisted passes the result on by a queue. A connection to elsewhere may bring it; a queue of the program says nothing."""
+    asks = frame("blockingCallFromThread", 110, "/venv/lib/python3.12/site-packages/twisted/internet/threads.py")
+    stacked = (*stack("queue.get"), *((asks,) if library else ()), frame("check", 53))
+    wait = Wait("condition", "futex", "q", endless=True)
+    jobs = [thread(tid, stacked, wait=wait, counters=counters()) for tid in (2, 3)]
+    answer = Resource("q", "queue", "Queue", waiters=(2, 3), wakers=(Waker("reach", "memory", name="a class"),))
+    ends = (End(1, 5, "rw"), End(peer, 6, "rw"))
+    peers = Resource("s", "socket", "socket", remote="10.0.0.5:80", ends=ends)
+    several = Pool("pool", "twisted.ThreadPool", "twisted.ThreadPool", threads=(2, 3), limit=2, queued=1)
+    known = whole([runs(1), *jobs], answer, peers, pools=(several,))
+    assert (found(known).get("executor-self-deadlock") == "likely") is expected
+
+
+@pytest.mark.parametrize(("left", "expected"), [(0, "likely"), (1, None)])
+def test_streams_that_ask_for_items_again_and_again(left: int, expected: Optional[str]) -> None:
+    """Each asks for a second at a time and stays in its function; a job that left it is one of many that come and go."""
+    inboxes = [Resource(f"q{tid}", "queue", "Queue inbox", waiters=(tid,)) for tid in (2, 3)]
+    inside, outside = (*stack("queue.get"), frame("follow", 86)), (*stack("queue.get"), frame("other", 9))
+    streams = [
+        thread(
+            tid,
+            inside,
+            wait=Wait("condition", "futex", f"q{tid}", endless=False, timeout_s=1.0),
+            counters=counters(switches=2),
+            samples=samples((50 - left, inside), (left, outside)),
+        )
+        for tid in (2, 3)
+    ]
+    several = Pool("pool", "ThreadPoolExecutor", "ThreadPoolExecutor-5", threads=(2, 3), limit=2, queued=1)
+    main = thread(1, (frame("main", 3),), wait=Wait("sleep", endless=False, timeout_s=9.0), counters=counters())
+    assert found(whole([main, *streams], *inboxes, pools=(several,))).get("pool-exhausted") == expected
 
 
 @pytest.mark.parametrize(("peer", "queued", "expected"), [(1, 2, True), (900, 2, False), (1, 0, False)])
