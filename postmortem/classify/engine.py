@@ -193,15 +193,24 @@ def _with_own_lines(view: View, match: Match, culprits: Tuple[Culprit, ...]) -> 
 
 
 def _where_main_waits(view: View, match: Match) -> List[Culprit]:
-    """Return the program's line at which the main thread waits, of the match's process or of its nearest ancestor with one."""
+    """Return the program's line at which the main thread, or the main task of its loop, waits.
+
+    Of the match's process, or of its nearest ancestor with such a line.
+    """
     process = view.by_pid.get(match.pid or 0)
     if process is None:
         return []
     for one in (view.by_pid[pid] for pid in (process.pid, *view.ancestors(process)) if pid in view.by_pid):
         main = view.main(one)
-        own = next((f for f in main.python if sourcepaths.is_program(f.file)), None) if main is not None else None
-        if main is not None and own is not None and main.wait is not None and main.wait.kind != "event-loop":
-            return [view.culprit(one, own, main)]
+        if main is None or main.wait is None:
+            continue
+        agent = Agent(one.pid, main.tid)
+        if main.wait.kind == "event-loop":
+            tasks = [loop.main_task for loop in one.loops if loop.tid == main.tid and loop.main_task is not None]
+            agent = Agent(one.pid, task=tasks[0]) if tasks else agent
+        own = next((f for f in view.graph.places.stack(agent) if sourcepaths.is_program(f.file)), None)
+        if own is not None and (agent.task is not None or main.wait.kind != "event-loop"):
+            return [view.culprit_of(agent, own)]
     return []
 
 

@@ -82,7 +82,7 @@ def _lacks_a_permit(view: View, task: StuckTask) -> bool:
 
 def _match(view: View, process: Process, waiting: List[StuckTask]) -> Match:
     order = ("proven", "likely", "possible")
-    waiting = sorted(waiting, key=lambda t: (t.edge.kind != "async-future", order.index(t.confidence)))
+    waiting = sorted(waiting, key=lambda t: (t.frame is None, t.edge.kind != "async-future", order.index(t.confidence)))
     first, others = waiting[0], len(waiting) - 1
     behind = view.graph.behind(frozenset(t.agent for t in waiting))
     more = _LIKEWISE(count=others) if others else None
