@@ -27,7 +27,7 @@ from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, Pattern
 from .sharedresults import AWAITS_REMEDY, circle_of, circles
-from .stucktasks import StuckTask, alike, apart, stuck_tasks
+from .stucktasks import StuckTask, alike, apart, mutual, stuck_tasks, unsignalled
 
 PATTERN = Pattern(
     id="async-deadlock",
@@ -73,20 +73,10 @@ def match(view: View) -> Iterator[Answer]:
         for circle in circles(view, process):
             yield circle_of(view, process, circle)
         waiting = [t for t in stuck_tasks(view, process) if not t.parked and t.agent not in inside]
-        waiting = _mutual(waiting) or waiting
+        waiting = mutual(waiting) or ([] if unsignalled(waiting) else waiting)
         several = len({t.edge.resource for t in waiting}) > 1 and all(t.edge.kind != "async-future" for t in waiting)
         if several and not cycles and not alike(waiting, view):
             yield _each_other(view, process, apart(view, waiting[:_MOST]))
-
-
-def _mutual(waiting: List[StuckTask]) -> List[StuckTask]:
-    """Return the tasks that wait for signals of one another; the others may wait by design, or behind them."""
-    while True:
-        agents = {t.agent for t in waiting}
-        kept = [t for t in waiting if not agents.isdisjoint(t.edge.wakers)]
-        if len(kept) == len(waiting):
-            return kept
-        waiting = kept
 
 
 def _is_of_tasks(cycle: Cycle) -> bool:

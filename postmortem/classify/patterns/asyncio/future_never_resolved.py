@@ -27,7 +27,7 @@ from ...facts.permits import is_spent
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from .sharedresults import circles
-from .stucktasks import StuckTask, alike, stuck_tasks
+from .stucktasks import StuckTask, alike, mutual, stuck_tasks, unsignalled
 
 PATTERN = Pattern(
     id="future-never-resolved",
@@ -66,12 +66,19 @@ def match(view: View) -> Iterator[Answer]:
         found = [t for t in stuck_tasks(view, process) if t.agent not in in_circles and not _lacks_a_permit(view, t)]
         parked = [t for t in found if t.parked]
         waiting = [t for t in found if not t.parked]
-        objects = {t.edge.resource for t in waiting}
-        one_thing = len(objects) == 1 or any(t.edge.kind == "async-future" for t in waiting) or alike(waiting, view)
+        one_thing = _is_one(view, waiting)
+        if not one_thing and not mutual(waiting) and unsignalled(waiting):
+            waiting, one_thing = unsignalled(waiting), True
         if waiting and one_thing and not circles(view, process):
             yield _match(view, process, waiting)
         elif parked:
             yield No(_PARKED(agent=parked[0].agent, pid=process.pid))
+
+
+def _is_one(view: View, waiting: List[StuckTask]) -> bool:
+    """Return whether tasks wait for one thing, or one that somebody was to provide, rather than for each other."""
+    objects = {t.edge.resource for t in waiting}
+    return len(objects) == 1 or any(t.edge.kind == "async-future" for t in waiting) or alike(waiting, view)
 
 
 def _lacks_a_permit(view: View, task: StuckTask) -> bool:

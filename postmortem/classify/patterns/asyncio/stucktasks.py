@@ -55,6 +55,21 @@ def _owed(edge: Edge) -> bool:
     return bool(edge.wakers) and not edge.signals and not edge.everyone
 
 
+def mutual(waiting: List[StuckTask]) -> List[StuckTask]:
+    """Return the tasks that wait for signals of one another; the others may wait by design, or behind them."""
+    while True:
+        agents = {t.agent for t in waiting}
+        kept = [t for t in waiting if not agents.isdisjoint(set(t.edge.wakers) - set(t.edge.bystanders))]
+        if len(kept) == len(waiting):
+            return kept
+        waiting = kept
+
+
+def unsignalled(waiting: List[StuckTask]) -> List[StuckTask]:
+    """Return the tasks whose waits no code ends that can still run; the others may wait for one of them."""
+    return [t for t in waiting if set(t.edge.wakers) <= set(t.edge.bystanders)]
+
+
 def apart(view: View, several: List[StuckTask]) -> List[StuckTask]:
     """Return the tasks, each at the innermost line of the program that none of the others shares.
 

@@ -151,6 +151,20 @@ def test_nobody_speaks_first() -> None:
     assert found(known) == {"async-deadlock": "proven"} and lines(known) == [40, 50]
 
 
+@pytest.mark.parametrize(
+    ("grade", "expected"), [("refers", "future-never-resolved"), (None, "async-deadlock"), ("names", "async-deadlock")]
+)
+def test_who_only_refers_to_an_event_is_not_to_set_it(grade: Any, expected: str) -> None:
+    """The workers wait for an item of the main task, and none of their code sets what that waits for: they are its victims."""
+    started = Resource(
+        "e", "async-event", "Event Pool.ready", waiting_tasks=("main",), closed=True,
+        wakers=(Waker("reach", "memory", task="w", grade=grade),),
+    )  # fmt: skip
+    worker, main = task("w", "worker", wait=awaits("q")), task("main", "main", wait=awaits("e", "event"))
+    known = resting([worker, main], [queue("q", "main", closed=True), started])
+    assert classify(known).verdict == expected
+
+
 def test_a_timer_may_be_the_one_who_speaks() -> None:
     """As long as other code runs and nothing says that it cannot reach the queues, it might fill them."""
     assert "async-deadlock" not in found(ticking(*conversation()))
