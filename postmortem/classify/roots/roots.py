@@ -11,6 +11,7 @@ from ...waitgraph import Agent, Edge
 from ...waitgraph.edges import EdgeKind
 from ..facts import native
 from ..facts.knowledge import COLLECTS, in_table, is_library, is_typed, own_frame, receives_signals
+from ..facts.peers import is_with_itself
 from ..facts.sessions import is_unasked
 from ..facts.view import WORKS_WAKES, View, is_python
 from .calls import calls_for_a_result, collects, is_inside_call, wants_an_answer
@@ -43,9 +44,13 @@ _KINDS: Dict[EdgeKind, RootKind] = {
 _DEMANDS: FrozenSet[RootKind] = frozenset(
     ("lock", "permits", "pool", "future", "native-lock", "shared-lock", "file-lock", "cycle", "thread")
 )
+#: Waits of a request or a job for what code of the same process gives.
+_GIVEN: FrozenSet[RootKind] = frozenset(("lock", "signal", "queue", "permits", "pool", "future", "cycle"))
 #: Waits for a result, or an item, that somebody is to provide.
 _RESULTS: FrozenSet[EdgeKind] = RESULTS | {"queue"}
 _MOST = 2_000
+#: Threads that may signal a waiter, of which is asked whether they receive what comes from the process itself.
+_MOST_ABLE = 4
 #: Seconds: a shorter sleep paces a loop.
 _PACE_S = 2.0
 
@@ -89,7 +94,26 @@ def waiting(view: View, process: Process) -> List[Root]:
         max(same, key=lambda root: root.rank)._replace(others=max(len(same), _queue(view, same[0])) - 1)
         for same in found.values()
     ]
-    return sorted(merged, key=lambda root: (-root.rank, -root.others))
+    jobs = [root for root in merged if root.rank == 2 and root.kind in _GIVEN]
+    return sorted(merged, key=lambda root: (bool(jobs) and _asks_itself(view, root), -root.rank, -root.others))
+
+
+def _asks_itself(view: View, root: Root) -> bool:
+    """Return whether a root is a wait for what comes through a connection of the process with itself: a request's answer.
+
+    A library's thread may receive it for the one that waits.
+    """
+    edge = root.way.edge
+    if root.rank != 3 or edge is None or edge.waiter.pid != root.way.start.pid:
+        return False
+    receivers = [waker for waker in edge.wakers[:_MOST_ABLE] if waker not in edge.bystanders and waker.tid is not None]
+    edges = [edge, *(one for receiver in receivers for one in view.graph.edges.get(receiver, ()))]
+    process = view.by_pid[edge.waiter.pid]
+    wanted = {one.resource for one in edges if one.kind in ("socket", "descriptors")} - {None}
+    task = view.graph.places.task(root.way.end)
+    called = task is not None and edge.kind == "async-future" and is_inside_call(task)  # its loop receives the answer
+    sockets = [r for r in process.resources if r.kind == "socket" and (called or r.id in wanted or r.part_of in wanted)]
+    return any(socket.remote and not socket.accepted and is_with_itself(process, socket) for socket in sockets)
 
 
 def _queue(view: View, root: Root) -> int:

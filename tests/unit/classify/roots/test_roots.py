@@ -9,7 +9,19 @@ import pytest
 from postmortem.classify.facts.view import View
 from postmortem.classify.roots.roots import Root, roots, waiting
 from postmortem.classify.roots.told import root_told
-from postmortem.evidence import Loop, NativeFrame, Process, Resource, SignalHandler, Task, TaskWait, Thread, Wait, Waker
+from postmortem.evidence import (
+    End,
+    Loop,
+    NativeFrame,
+    Process,
+    Resource,
+    SignalHandler,
+    Task,
+    TaskWait,
+    Thread,
+    Wait,
+    Waker,
+)
 from postmortem.evidence import replace as changed
 from postmortem.findings import told
 
@@ -429,3 +441,34 @@ def test_what_a_task_awaits_has_no_turn_while_the_thread_of_its_loop_computes(cp
     )
     one = root(whole([crunches], wanted, tasks=(task,), loops=(Loop("l", 1, "gevent"),)))
     assert one.state == expected
+
+
+@pytest.mark.parametrize(("ends", "first"), [((1, 1), 3), ((1, 9), 1)], ids=["itself", "another process"])
+def test_a_client_of_its_own_process_waits_for_what_a_request_there_waits_for(
+    ends: Tuple[int, int], first: int
+) -> None:
+    """A library's thread receives the answer, and is the one that would put it into the client's queue."""
+    receives = frame("recv", 40, "/venv/lib/python3.11/site-packages/websockets/sync/connection.py")
+    client = thread(
+        1, (receives, frame("main", 17)), wait=Wait("condition", "futex", "q", endless=True), counters=counters()
+    )
+    receiver = thread(2, (receives,), wait=Wait("socket", "recvfrom", "s", endless=True), counters=counters())
+    serves = frame("conn_handler", 600, "/venv/lib/python3.11/site-packages/websockets/sync/server.py")
+    waits = Wait("event", "futex", "e", endless=True)
+    handler = thread(3, (*stack("threading.wait"), frame("ask", 12), serves), wait=waits, counters=counters())
+    known = whole(
+        [client, receiver, handler],
+        EVENT,
+        Resource("q", "queue", "Queue", waiters=(1,), wakers=(Waker("reach", "memory", tid=2, grade="names"),)),
+        Resource(
+            "s",
+            "socket",
+            "socket",
+            waiters=(2,),
+            remote="127.0.0.1:5",
+            ends=(End(ends[0], 7, "rw"), End(ends[1], 8, "rw")),
+        ),
+    )
+    view = View(evidence(known, window=1.0))
+    found = [one.way.start.tid for one in waiting(view, view.processes[0])]
+    assert found[0] == first and set(found) == {1, 3}
