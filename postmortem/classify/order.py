@@ -9,7 +9,8 @@ Findings are ordered by these rules, the first that decides; the order of module
 3. of two that name the same thread or task, the one of the tier that explains more;
 4. *proven* before *likely*;
 5. the tier of the pattern;
-6. a finding that names a line to change before one that does not.
+6. a finding that names a line to change before one that does not;
+7. a wait that the code of none of those who refer to its object is known to end before another one.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .roots.walk import follow
 Item = Tuple[Pattern, Match]
 #: Most agents of a match whose waits are followed.
 _FOLLOWED = 4
-_Strength = Tuple[bool, bool, int, int, bool, str, int]
+_Strength = Tuple[bool, bool, int, int, bool, bool, str, int]
 
 
 def ranked(view: View, matches: List[Item]) -> List[Item]:
@@ -60,7 +61,8 @@ def _strength(item: Item, at: int) -> _Strength:
     pattern, match = item
     certain = CONFIDENCES.index(match.confidence)
     possible = match.confidence == "possible"
-    return possible, pattern.yields, certain, TIERS.index(pattern.tier), not match.culprits, pattern.id, at
+    tier = TIERS.index(pattern.tier)
+    return possible, pattern.yields, certain, tier, not match.culprits, not match.unnamed, pattern.id, at
 
 
 def _consequences(view: View, matches: List[Item]) -> List[Set[int]]:

@@ -53,6 +53,7 @@ class Match:
     because_of: Tuple[str, ...] = ()  # patterns that cause it, if they match in `cause_pid`, too
     pid: Optional[int] = None  # the process concerned
     cause_pid: Optional[int] = None  # None: the same process
+    unnamed: bool = False  # True: of those who refer to what is waited for, the code of none is known to end the wait
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,12 @@ def calls_for_a_result(thread: Thread) -> bool:
     return name is not None and _returns(name)
 
 
+def calls_native(thread: Thread) -> bool:
+    """Return whether the program itself has called native code of an extension that, by its name, does not serve."""
+    own = bool(thread.python) and not is_library(thread.python[0]) and not is_stdlib(thread.python[0])
+    return own and calls_for_a_result(thread)
+
+
 def wants_an_answer(task: Task) -> bool:
     """Return whether the program's code in a task awaits a library's function that, by its name, does not serve."""
     own = next((at for at, frame in enumerate(task.stack) if not is_library(frame)), 0)

@@ -99,6 +99,14 @@ def floor(view: View) -> Iterator[Verdict]:
                 yield Verdict(pattern, _match(view, process, root), root)
 
 
+def _is_unnamed(view: View, root: Root) -> bool:
+    """Return whether a root is a wait inside its process that the code of nobody who refers to it is known to end."""
+    edge = root.way.edge
+    resource = view.graph.places.resource(edge.waiter.pid, edge.resource) if edge is not None else None
+    wakers = resource.wakers if resource is not None and root.kind in _INSIDE else ()
+    return bool(wakers) and all(waker.grade == "refers" for waker in wakers)
+
+
 def _end(view: View, root: Root) -> object:
     """Return what roots of several processes have in common that are one: a cycle, an object, or the last agent."""
     edge = root.way.edge
@@ -244,6 +252,7 @@ def _match(view: View, process: Process, root: Root) -> Match:
         culprits=tuple(_culprits(view, root, places)),
         victims=tuple(view.victim_of(agent) for agent in way.agents[:-1]),
         pid=way.end.pid,
+        unnamed=_is_unnamed(view, root),
     )
 
 

@@ -14,7 +14,7 @@ from ..facts.knowledge import COLLECTS, in_table, is_library, is_typed, own_fram
 from ..facts.peers import is_with_itself
 from ..facts.sessions import is_unasked
 from ..facts.view import WORKS_WAKES, View, is_python
-from .calls import calls_for_a_result, collects, is_inside_call, wants_an_answer
+from .calls import calls_for_a_result, calls_native, collects, is_inside_call, wants_an_answer
 from .rest import (
     asks_for_a_result,
     awaits_request,
@@ -158,7 +158,7 @@ def _found(view: View, process: Process) -> Iterator[Root]:
             continue
         rank = 2 if in_request(thread) else 1
         root = _root(view, process, Agent(process.pid, thread.tid), rank, company)
-        wants = root.kind == "signal" and _ends_something(thread)
+        wants = root.kind == "signal" and (_ends_something(thread) or calls_native(thread))
         if rank == 2 or root.kind in _DEMANDS or wants or root.state == "progressing":
             yield root
     for task in process.tasks[:_MOST]:
@@ -260,7 +260,8 @@ def _rests(view: View, way: Way, rank: int, company: bool) -> bool:
             or (kind != "sleep" and thread is not None and calls_for_a_result(thread))
             or (task is not None and wants_an_answer(task))
         )
-    parks = kind in ("sleep", "queue") or (kind == "signal" and (thread is None or not _ends_something(thread)))
+    ends = thread is not None and (_ends_something(thread) or calls_native(thread))
+    parks = kind in ("sleep", "queue") or (kind == "signal" and not ends)
     return rank < 2 and parks and len(way.agents) == 1
 
 

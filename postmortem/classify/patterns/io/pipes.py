@@ -190,6 +190,8 @@ def read_ends(waiter: Waiter) -> List[Resource]:
     parts = [waiter.resource]
     if waiter.resource.kind == "descriptors":
         parts = [r for r in process.resources if r.part_of == waiter.resource.id]
+    if any(part.listening for part in parts):
+        return []  # a server waits for clients; what else it polls only wakes it
     polls = waiter.task is None and wait.syscall not in _READS  # a socket pair that a loop polls is its wake-up channel
     return [r for r in parts if _reads(process, r) and not (polls and r.kind == "socket")]
 

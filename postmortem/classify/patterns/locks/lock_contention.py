@@ -192,8 +192,9 @@ def _of_tasks(view: View, process: Process, lock: Resource) -> Answer:
         doing = _DOING(wait=owner.wait.kind) if owner.wait is not None else None
         facts.append(_TASK_HOLDS(owner=Agent(process.pid, task=owner.id), at=at, doing=doing))
     handed = moved + bool(owner is not None and owner.moved)
+    long = moved < len(waiting) or len(waiting) >= MIN_CROWD  # else each of a few gets it within the window
     return Match(
-        confidence="likely" if handed > 1 or handed >= MIN_MOVED * len(waiting) else "possible",
+        confidence="likely" if long and (handed > 1 or handed >= MIN_MOVED * len(waiting)) else "possible",
         summary=_SUMMARY_OF_TASKS(count=len(waiting), lock=lock.description),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, None, owner.name if owner else None) for f in dict.fromkeys(frames)),
