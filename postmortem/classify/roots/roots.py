@@ -159,6 +159,8 @@ def _found(view: View, process: Process) -> Iterator[Root]:
         rank = 2 if in_request(thread) else 1
         root = _root(view, process, Agent(process.pid, thread.tid), rank, company)
         wants = root.kind == "signal" and (_ends_something(thread) or calls_native(thread))
+        if rank == 1 and root.kind == "native-lock" and _is_helper(thread, root):
+            continue
         if rank == 2 or root.kind in _DEMANDS or wants or root.state == "progressing":
             yield root
     for task in process.tasks[:_MOST]:
@@ -171,6 +173,12 @@ def _found(view: View, process: Process) -> Iterator[Root]:
             wants = wants or (root.kind == "queue" and collects(task))
             if root.kind in _DEMANDS or wants or (len(root.way.agents) > 1 and root.kind in ("signal", "pool")):
                 yield root
+
+
+def _is_helper(thread: Thread, root: Root) -> bool:
+    """Return whether a thread without code of the program waits natively for something that was not read, as a library's rest."""
+    edge = root.way.edge
+    return all(map(is_library, thread.python)) and (edge is None or (edge.resource is None and not edge.named))
 
 
 def _is_delayed(view: View, process: Process, task: Task) -> bool:

@@ -18,7 +18,7 @@ from ...pattern import Match
 from ...roots.rest import in_request
 from ...roots.roots import frame_of, kind_of
 from ...roots.walk import Way, follow
-from .queuedwork import able_beside, library_groups, signalled_by_queued, want_results
+from .queuedwork import able_beside, asked_by_itself, library_groups, signalled_by_queued, want_results
 
 _SUMMARY = Template(
     "all {count} workers of {pool} are occupied by jobs that wait{at}, and {queued:n job} {queued:v wait} in its queue"
@@ -29,6 +29,7 @@ _ONLY = Template(
 _AT = Template("{count:n worker} {count:v wait} at {frame} for {what}")
 _STANDS = Template("none of them moved during the window")
 _ASKS = Template("none of them left its function during the window: each asks for an item again and again")
+_STAYS = Template("none of them left its job during the window, though they went on")
 _SLOW = Template(
     "what would decide it: whether more workers would get more done meanwhile, or the others are as slow as these"
 )
@@ -63,7 +64,10 @@ _SIGNALS: FrozenSet[EdgeKind] = frozenset(("condition", "event", "queue"))
 
 
 def occupied(view: View, process: Process) -> Iterator[Match]:
-    """Yield a match for each pool with a queue and no worker that goes on, or with a long one and workers that wait for peers."""
+    """Yield a match for each pool with a queue all of whose workers stay in jobs that wait: for the program, or for peers.
+
+    For peers only if the queue is long: such jobs come to their end.
+    """
     for pool in process.pools:
         workers = [Agent(process.pid, tid) for tid in pool.threads]
         if not pool.queued or pool.idle or not workers or len(workers) < (pool.limit or 0):
@@ -73,8 +77,8 @@ def occupied(view: View, process: Process) -> Iterator[Match]:
         ways = [follow(view, worker) for worker in workers]
         if all(_waits(view, way) or _signal_each_other(view, way, workers) for way in ways):
             yield _match(view, process, pool, ways)
-        elif view.window and all(_consumes(view, process, way) for way in ways):
-            yield _match(view, process, pool, ways, asks=True)
+        elif view.window and all(_stays_in_its_job(view, process, way) for way in ways):
+            yield _match(view, process, pool, ways, asks=all(_consumes(view, process, way) for way in ways))
         elif pool.queued >= CROWD * len(workers) and all(_is_outside(view, way) for way in ways):
             yield _match(view, process, pool, ways, slow=True)
 
@@ -176,11 +180,23 @@ def _is_outside(view: View, way: Way) -> bool:
     )
 
 
+def _stays_in_its_job(view: View, process: Process, way: Way) -> bool:
+    """Return whether a worker waits for signals of its process, again and again, and never left the function of its job."""
+    thread = view.graph.places.thread(way.start)
+    own = next((f for f in reversed(thread.python) if not is_library(f)), None) if thread is not None else None
+    if thread is None or thread.wait is None or own is None or not view.rests(thread):
+        return False
+    resource = view.graph.places.resource(process.pid, thread.wait.resource)
+    place = own.file, own.function
+    inside = view.sampled_share(thread, lambda frames: any((f.file, f.function) == place for f in frames))
+    return resource is not None and resource.kind in _SIGNALS and inside == 1.0
+
+
 def _consumes(view: View, process: Process, way: Way) -> bool:
-    """Return whether a worker asks for items of a queue again and again, a short time each, and never left that function."""
+    """Return whether a worker asks for items of a queue again and again, a short time each, and never left its function."""
     thread = view.graph.places.thread(way.start)
     wait, own = (thread.wait, own_frame(thread.python)) if thread is not None else (None, None)
-    if thread is None or wait is None or own is None or wait.endless is not False or not view.rests(thread):
+    if thread is None or wait is None or own is None or wait.endless is not False:
         return False
     resource = view.graph.places.resource(process.pid, wait.resource)
     place = own.file, own.function
@@ -218,13 +234,25 @@ def _match(view: View, process: Process, pool: Pool, ways: List[Way], slow: bool
     wanted = {edge.resource for way in ways for edge in (way.edge, *way.cycle) if edge is not None}
     able = [r for r in process.resources if r.id in wanted and able_beside(view, process, pool, r)]
     at = clauses.at(frames[0]) if frames else None
+    stands = view.window is not None and all(_stands(view, way) for way in ways)
+    sure = asks or (endless and (stands or view.window is None)) or (not slow and asked_by_itself(process, pool))
     told = _SUMMARY(count=len(ways), pool=pool.description, at=at, queued=pool.queued) if len(ways) > 1 else None
     return Match(
-        confidence="likely" if (endless or asks) and not slow and not able else "possible",
+        confidence="likely" if sure and not slow and not able else "possible",
         summary=told or _ONLY(pool=pool.description, at=at, queued=pool.queued),
         evidence=(
             *(_AT(count=count, frame=frame, what=what) for (frame, what), count in places.most_common(4)),
-            *((_SLOW(),) if slow else (_ASKS(),) if asks else (_STANDS(),) if view.window else ()),
+            *(
+                (_SLOW(),)
+                if slow
+                else (_ASKS(),)
+                if asks
+                else (_STANDS(),)
+                if stands
+                else (_STAYS(),)
+                if view.window
+                else ()
+            ),
             *(_ABLE(what=resource.description) for resource in able[:1]),
         ),
         culprits=tuple(view.culprit_of(first[frame], frame) for frame in dict.fromkeys(frames)),

@@ -174,12 +174,41 @@ def asks_itself(view: View, process: Process, pool: Pool) -> Tuple[str, List[Age
     threads = view.threads(process, pool.threads)
     called = {_serves_and_asks(thread) for thread in threads}
     library = called.pop() if len(called) == 1 else None
-    clients = [one for one in process.resources if one.kind == "socket" and one.remote and one.accepted is False]
-    alone = all(any(w.role == "end" and w.pid == process.pid for w in one.wakers) for one in clients)
     still = all(view.rests(thread) and (view.switches(thread) or 0.0) < WORKS_WAKES for thread in threads)
-    if not (library and pool.queued and clients and alone and still):
+    if not (library and pool.queued and _is_only_client_of_itself(process) and still):
         return "", []
     return library, workers(process, pool)
+
+
+def _is_only_client_of_itself(process: Process) -> bool:
+    """Return whether every connection that a process has opened leads to itself, and there is one."""
+    clients = [one for one in process.resources if one.kind == "socket" and one.remote and one.accepted is False]
+    alone = all(any(w.role == "end" and w.pid == process.pid for w in one.wakers) for one in clients)
+    return bool(clients) and alone
+
+
+def asked_by_itself(process: Process, pool: Pool) -> bool:
+    """Return whether a thread of the process waits in the client of the library that gives a pool its jobs: one is queued.
+
+    The process is connected with no other server.
+    """
+    own = [thread for thread in process.threads if thread.tid in pool.threads]
+    serving = frozenset.intersection(*(frozenset(_packages(_outer(thread))) for thread in own)) if own else frozenset()
+    others = [thread for thread in process.threads if thread.tid not in pool.threads and thread.wait is not None]
+    asking = any(not serving.isdisjoint(_packages(_called(thread))) for thread in others)
+    return asking and _is_only_client_of_itself(process)
+
+
+def _outer(thread: Thread) -> Sequence[PythonFrame]:
+    """Return the frames that have called the program's code in a thread."""
+    own = [at for at, frame in enumerate(thread.python) if sourcepaths.is_program(frame.file)]
+    return thread.python[own[-1] + 1 :] if own else ()
+
+
+def _called(thread: Thread) -> Sequence[PythonFrame]:
+    """Return the frames that the program's code in a thread has called; none without its code."""
+    own = next((at for at, frame in enumerate(thread.python) if sourcepaths.is_program(frame.file)), 0)
+    return thread.python[:own]
 
 
 def asks_own_server(view: View, process: Process, pool: Pool) -> List[Agent]:
