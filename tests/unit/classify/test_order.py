@@ -53,6 +53,12 @@ def order(*items: Item, processes: Sequence[Process] = (CHAIN,)) -> List[str]:
     return found
 
 
+def test_of_alike_waits_first_the_one_that_no_code_is_known_to_end() -> None:
+    """Before the name decides, and after everything else."""
+    assert order(item("a", 4), item("b", 5, unnamed=True)) == ["b", "a"]
+    assert order(item("a", 4), item("b", 5, "possible", unnamed=True)) == ["a", "b"]
+
+
 def test_the_possible_comes_last() -> None:
     """Whatever its tier, and though it were the cause."""
     assert order(item("a", 3, "possible", "corruption"), item("b", 1, "likely", "symptom")) == ["b", "a"]

@@ -23,7 +23,7 @@ from ....findings import CONFIDENCES, Confidence, Template, Text
 from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.forked import own_frames
-from ...facts.knowledge import is_stdlib, own_frame
+from ...facts.knowledge import in_table, is_stdlib, multiprocessing, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from ...roots.works import works
@@ -57,6 +57,19 @@ _WAITS = Template("{thread} of process {pid} waits for {lock}{forever}")
 _ARE_HELD = Template("{count:n thread} {count:v wait} for locks that living processes hold")
 
 
+_NOTIFIER = Template(
+    "{thread} of process {pid} has woken those who wait for a condition, and waits{at} until each of them says so: {lock}; one "
+    "of them has ended"
+)
+_SAYS_SO = Template("a process that lives says so as soon as it is woken, whatever it does then")
+_ASK_THEM = Template(
+    "Do not terminate or kill processes that may wait for a Condition, Event or Barrier of multiprocessing: send them a "
+    "sentinel, or set a flag and notify, and join them; or wake them by a pipe or queue each."
+)
+#: Functions that wait until each process that they have woken has said so; ``notify_all``, ``Event.set`` call it.
+_NOTIFIES = tuple((file, "notify") for file in multiprocessing("synchronize"))
+
+
 class _Waiter(NamedTuple):
     """A thread that waits for a shared semaphore."""
 
@@ -68,6 +81,7 @@ class _Waiter(NamedTuple):
 def match(view: View) -> Iterator[Answer]:
     """Yield a match for each shared semaphore whose holder has ended."""
     lost: Dict[str, List[_Waiter]] = {}
+    unacknowledged: List[_Waiter] = []
     held = 0
     for process in view.pythons:
         resources = {r.id: r for r in process.resources if r.kind == "shared-semaphore" and r.key}
@@ -75,14 +89,43 @@ def match(view: View) -> Iterator[Answer]:
             resource = resources.get(thread.wait.resource or "") if thread.wait is not None else None
             if resource is None or resource.key is None:
                 continue
-            if resource.owner_gone or _lost_permit(thread, resource):
+            if _waits_for_the_woken(view, thread):
+                unacknowledged.append(_Waiter(process, thread, resource))
+            elif resource.owner_gone or _lost_permit(thread, resource):
                 lost.setdefault(resource.key, []).append(_Waiter(process, thread, resource))
             elif resource.owner_tid is not None:
                 held += 1
     for waiters in lost.values():
         yield _match(view, waiters)
+    for waiter in unacknowledged:
+        yield _of_notifier(view, waiter)
     if held and not lost:
         yield No(_ARE_HELD(count=held))
+
+
+def _waits_for_the_woken(view: View, thread: Thread) -> bool:
+    """Return whether a thread notifies a condition, and waited all through the window for those whom it has woken.
+
+    Each that lives says so at once, before it waits for the lock (Lib/multiprocessing/synchronize.py: ``_woken_count``).
+    """
+    notifies = bool(thread.python) and in_table(thread.python[0], _NOTIFIES)
+    endless = thread.wait is not None and thread.wait.endless is True
+    return notifies and endless and bool(view.window) and view.rests(thread) and not view.moves(thread)
+
+
+def _of_notifier(view: View, waiter: _Waiter) -> Match:
+    """Return the match of a thread that waits for the acknowledgement of a process which has ended."""
+    frame, lock = _frame(waiter), waiter.resource.description
+    named = clauses.named(waiter.thread)
+    return Match(
+        confidence="likely",
+        summary=_NOTIFIER(thread=named, pid=waiter.process.pid, at=clauses.at(frame), lock=lock),
+        evidence=(_waits(waiter), _SAYS_SO()),
+        culprits=(view.culprit(waiter.process, frame, waiter.thread),) if frame is not None else (),
+        victims=tuple(view.victim(waiter.process, t) for t in view.waits_on(waiter.process, waiter.thread.tid)),
+        remedy=_ASK_THEM(),
+        pid=waiter.process.pid,
+    )
 
 
 def _lost_permit(thread: Thread, resource: Resource) -> bool:

@@ -10,6 +10,7 @@ from postmortem.classify.facts.view import View
 from postmortem.classify.roots.roots import Root, roots, waiting
 from postmortem.classify.roots.told import root_told
 from postmortem.evidence import (
+    Calling,
     End,
     Loop,
     NativeFrame,
@@ -472,3 +473,31 @@ def test_a_client_of_its_own_process_waits_for_what_a_request_there_waits_for(
     view = View(evidence(known, window=1.0))
     found = [one.way.start.tid for one in waiting(view, view.processes[0])]
     assert found[0] == first and set(found) == {1, 3}
+
+
+@pytest.mark.parametrize(("function", "expected"), [("count_rows", True), ("serve_forever", False)])
+def test_a_native_call_of_the_program_for_a_result_does_not_rest(function: str, expected: bool) -> None:
+    """The main thread sleeps between two rounds; another one waits in an extension for its result."""
+    inside = NativeFrame("lib::Future::Wait", "/venv/lib/libarrow.so", 0x10)
+    asks = thread(
+        2,
+        (inside, frame("count", 117)),
+        wait=Wait("condition", "futex", "c", endless=True),
+        calling=Calling(f"pyarrow.Dataset.{function}"),
+        counters=counters(),
+    )
+    sleeps = thread(1, (frame("main", 9),), wait=changed(SLEEPS, timeout_s=1.0), counters=counters(switches=1))
+    known = whole([sleeps, asks], Resource("c", "condition", "a condition variable", waiters=(2,)))
+    view = View(evidence(known, window=1.0))
+    assert bool(waiting(view, view.processes[0])) is expected
+
+
+@pytest.mark.parametrize(("code", "expected"), [(False, False), (True, True)])
+def test_a_librarys_helper_rests_in_a_native_wait(code: bool, expected: bool) -> None:
+    """Nothing is known of what it waits for; if code of the program is in it, that is held up."""
+    serves = frame("_serve", 1218, "/venv/lib/python3.10/site-packages/grpc/_server.py")
+    stacked = (frame("handle", 3), serves) if code else (serves,)
+    helper = thread(2, stacked, wait=Wait("futex", "futex", endless=False), counters=counters())
+    known = whole([thread(1, (frame("main", 9),), counters=counters(1.0)), helper])
+    view = View(evidence(known, window=1.0))
+    assert bool(waiting(view, view.processes[0])) is expected

@@ -202,6 +202,17 @@ def test_a_reader_that_keeps_its_pipe_open_itself() -> None:
     assert found(evidence(reader(PARENT, own, other)))["pipe-never-closed"] == "possible"
 
 
+@pytest.mark.parametrize(("listening", "expected"), [(True, None), (False, "possible")])
+def test_a_pipe_that_a_server_polls_beside_its_socket(listening: bool, expected: Optional[str]) -> None:
+    """It waits for clients; the pipe only tells it to end."""
+    end = changed(pipe(OUTPUT, PARENT, ((PARENT, 4, "r"), (PARENT, 5, "w"))), part_of="d")
+    socket = Resource("s", "socket", "socket 127.0.0.1:80", part_of="d", listening=listening, key="socket:[9]")
+    several = Resource("d", "descriptors", "either", waiters=(PARENT,), wakers=end.wakers, ends=end.ends)
+    polls = changed(waits(several, "poll", PARENT, "serve"), wait=Wait("other", "poll", "d", endless=True))
+    known = evidence(of(PARENT, (polls,), (several, end, socket), signal_handlers=(SignalHandler(15),)))
+    assert found(known).get("pipe-never-closed") == expected
+
+
 def test_a_wake_up_pipe_of_a_library() -> None:
     """A native thread reads it, and only its own process writes: whatever holds the program up, that does not."""
     end = pipe(OUTPUT, PARENT, ((PARENT, 5, "r"), (PARENT, 6, "w")))

@@ -728,6 +728,26 @@ def test_workers_that_wait_for_what_they_have_a_reactor_do(library: bool, peer: 
     assert (found(known).get("executor-self-deadlock") == "likely") is expected
 
 
+@pytest.mark.parametrize(("peer", "expected"), [(1, "likely"), (900, "possible")])
+def test_streams_that_go_on_while_a_request_of_the_process_itself_is_queued(peer: int, expected: str) -> None:
+    """They are notified again and again, and end with their clients; the process asks for another job of the same pool."""
+    library = "/venv/lib/python3.10/site-packages/grpc"
+    outer = frame("_take_response", 555, f"{library}/_server.py")
+    inside = (*stack("threading.wait"), frame("after", 31), frame("watch", 60), outer)
+    wait = Wait("condition", "futex", "c", endless=False, timeout_s=2.0)
+    streams = [
+        thread(tid, inside, wait=wait, counters=counters(switches=20), samples=samples((50, inside))) for tid in (2, 3)
+    ]
+    blocks = (frame("_blocking", 1157, f"{library}/_channel.py"), frame("ask", 103))
+    asks = thread(1, blocks, wait=Wait("futex", "futex", endless=False), counters=counters(switches=5))
+    client = Resource(
+        "s", "socket", "socket", remote="127.0.0.1:5", accepted=False, wakers=(Waker("end", "kernel", pid=peer),)
+    )
+    changed = Resource("c", "condition", "Condition changed", waiters=(2, 3))
+    several = Pool("pool", "ThreadPoolExecutor", "ThreadPoolExecutor rpc", threads=(2, 3), limit=2, queued=1)
+    assert found(whole([asks, *streams], client, changed, pools=(several,))).get("pool-exhausted") == expected
+
+
 @pytest.mark.parametrize(("left", "expected"), [(0, "likely"), (1, None)])
 def test_streams_that_ask_for_items_again_and_again(left: int, expected: Optional[str]) -> None:
     """Each asks for a second at a time and stays in its function; a job that left it is one of many that come and go."""

@@ -48,6 +48,23 @@ def test_a_shared_lock_that_somebody_has_is_none(lock: Any) -> None:
     assert silent(evidence(clerk(2, **lock), process([thread(3)], pid=3)), "semaphore-orphan")
 
 
+@pytest.mark.parametrize(
+    ("function", "switches", "expected"), [("notify", 0, "likely"), ("notify", 9, None), ("wait", 0, None)]
+)
+def test_a_notifier_whose_sleeper_has_ended(function: str, switches: int, expected: Optional[str]) -> None:
+    """Each process that is woken says so at once; one that was terminated in its sleep never does."""
+    frames = (*stack(f"multiprocessing.synchronize.{function}"), frame("publish", 25))
+    wait = Wait("semaphore", "futex", resource="s-1", endless=True)
+    woken = Resource("s-1", "shared-semaphore", "Condition changed (its count of the woken)", key="k", waiters=(1,))
+    known = evidence(
+        process([thread(1, frames, is_main=True, wait=wait, counters=counters(switches=switches))], resources=(woken,)),
+        window=1.0,
+    )
+    said = [f for f in classify(known).findings if f.pattern == "semaphore-orphan" and f.confidence == "likely"]
+    assert bool(said) is (expected == "likely")
+    assert not said or said[0].culprits[0].line == 25
+
+
 def test_a_pools_own_lock_is_blamed_on_who_uses_the_pool() -> None:
     """A worker that was killed while it had the lock of the pool's queue: no line of the program is in the others."""
     inner = (
