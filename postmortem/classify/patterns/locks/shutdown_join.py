@@ -181,9 +181,10 @@ def _opens(view: View, agent: Agent) -> bool:
 def _in_loop(view: View, thread: Thread) -> bool:
     """Return whether a thread is inside a loop that need not end: a heartbeat that sleeps a second at a time never does.
 
-    A `for` ends with its items. A loop whose header is not known may be any.
+    A `for` ends with its items, and a library's retries after some time. A loop whose header is not known may be any.
     """
-    own = [frame for frame in thread.python if not knowledge.is_stdlib(frame)]
+    own = [frame for frame in thread.python if not knowledge.is_library(frame)]
+    own = own or [frame for frame in thread.python if not knowledge.is_stdlib(frame)]
     headers = [header for frame in own for header in view.loops_around([frame])[1:]]
     texts = [(view.evidence.source(header.file, header.line) or "").lstrip() for header in headers]
     return any(not text.startswith("for ") for text in texts)

@@ -86,6 +86,15 @@ def test_a_librarys_loop_need_not_end_either() -> None:
     assert found(looping)["shutdown-join"] == "likely"
 
 
+def test_the_retries_of_a_library_come_to_an_end() -> None:
+    """A job sleeps between two attempts, in a loop of the library that it called."""
+    retries = frame("__call__", 48, "/venv/lib/python3.10/site-packages/tenacity/__init__.py")
+    known = shutting_down(Wait("sleep", "clock_nanosleep", timeout_s=2.5, endless=False))
+    threads = tuple(changed(t, stack=(retries, *t.stack)) if not t.is_main else t for t in known.threads)
+    looping = changed(evidence(changed(known, threads=threads)), loops={retries.file: {48: (45,)}})
+    assert found(looping)["shutdown-join"] == "possible"
+
+
 def test_a_loop_over_items_ends_with_them() -> None:
     """A batch that the main function only started goes on after it, and paces itself."""
     known = evidence(shutting_down(Wait("sleep", "clock_nanosleep", timeout_s=0.2, endless=False)))
