@@ -24,6 +24,7 @@ from postmortem.frameworks.greenlet.switching import read_greenlets
 from postmortem.memory import ProcMem
 
 from ..corpora.runs import NotRecorded, environment
+from ..support.diagnosing import capture_pid
 from ..support.interpreters import ROOT, Program, find
 from ..support.required import lacking
 
@@ -456,3 +457,31 @@ def test_verdicts(version: str, package: str, what: str, expected: Optional[Tupl
     report = analyze(bundle)
     sure = [(f.pattern, f.confidence) for f in report.findings if f.confidence != "possible"]
     assert sure[:1] == ([expected] if expected is not None else [])
+
+
+#: A thread sets what a greenlet of another thread waits for, which up to gevent 20.12 does not wake the hub.
+UNWOKEN = """
+import gevent, gevent.event, gevent.server, sys, threading, time
+result = gevent.event.AsyncResult()
+
+def signs():
+    time.sleep(0.5)
+    if sys.argv[1] == "sets":
+        result.set(1)
+    print("ready", flush=True)
+    time.sleep(1000)
+
+threading.Thread(target=signs, daemon=True).start()
+gevent.server.StreamServer(("127.0.0.1", 0), print).start()
+gevent.spawn(result.get).join()
+"""
+
+
+@pytest.mark.parametrize(("does", "expected"), [("sets", "loop-not-woken"), ("waits", None)])
+def test_a_result_from_another_thread(does: str, expected: Optional[str], tmp_path: Path) -> None:
+    """The result is there, and the hub sleeps on; what is not there yet may still come."""
+    python = interpreter("3.8", "gevent==20.12.1", "greenlet<1")
+    with Program(python, UNWOKEN, tmp_path, does) as program:
+        report = capture_pid(program.pid, tmp_path, "--observe", "0.5")
+    sure = [finding["pattern"] for finding in report["findings"] if finding["confidence"] != "possible"]
+    assert sure[:1] == ([expected] if expected else [])

@@ -249,7 +249,7 @@ class Links:
         for hub in hubs:
             hub.scheduled, hub.watched, hub.ready = 0, 0, None
         if len(hubs) == 1:
-            hubs[0].ready = len(self._scheduled)
+            hubs[0].ready = len(self._scheduled | self._given_result())
         for address in self._started:
             hub_of = [by_loop[word] for word in self.primitives.words(address) if word in by_loop]
             kind = self._watcher_kind(address)
@@ -266,6 +266,12 @@ class Links:
                     hub.scheduled = None
         for hub in hubs:
             hub.descriptors = sorted(set(hub.descriptors))
+
+    def _given_result(self) -> Set[int]:
+        """Return the greenlets that have not been woken yet although the result that they wait for is there."""
+        results = {link.address for links in self._of.values() for link in links if link.kind == "result"}
+        given = {address for address in results if self.primitives.is_given(address)}
+        return {greenlet for greenlet, links in self._of.items() if any(link.address in given for link in links)}
 
     # ------------------------------------------------------------------ answers
 
@@ -309,7 +315,7 @@ class Links:
             ended = [self._states[each].phase == "ended" for each in tasks if each in self._states]
             return any(ended)
         if primitive is None:
-            return False
+            return bool(wait.awaited.future) and self.primitives.is_given(wait.awaited.future or 0)
         if primitive.kind == "lock":
             return primitive.locked is False
         if primitive.kind in ("semaphore", "event"):

@@ -63,6 +63,8 @@ _WRITTEN: Dict[Tuple[str, str], GreenKind] = {
 _LINKABLE = ("gevent._gevent_c_abstract_linkable.AbstractLinkable", "AbstractLinkable")
 _SEMAPHORE, _BOUNDED = "gevent._gevent_c_semaphore.Semaphore", "gevent._gevent_c_semaphore.BoundedSemaphore"
 _QUEUES = ("gevent._gevent_cqueue.SimpleQueue", "gevent._gevent_cqueue.Queue", "gevent._gevent_cqueue.Channel")
+#: Class of the marker for "no value yet" (gevent/_util.py).
+_UNSET = "_NONE"
 _CONTAINERS = ("list", "collections.deque", "set", "tuple")
 _MAX_BASES, _MAX_WORDS, _MAX_ITEMS = 32, 64, 20_000
 
@@ -164,6 +166,14 @@ class Structs:
             return self._objects.items(container, _MAX_ITEMS)
         except (Fault, NotThat):
             return ()
+
+    def is_given(self, address: int) -> bool:
+        """Return whether a gevent AsyncResult has its result: none of its fields is the marker for "no value yet"."""
+        found = self.class_of(address)
+        if found is None or found.kind != "result" or found.library != "gevent":
+            return False
+        words = [*self.words(address)] if self.is_compiled(address) else [self.value(address, "_value") or 0]
+        return any(words) and not any(word and self._objects.type_name(word) == _UNSET for word in words)
 
     # ------------------------------------------------------------------ primitives
 

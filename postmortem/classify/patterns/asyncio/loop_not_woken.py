@@ -57,6 +57,13 @@ _TWISTED_REMEDY = Template(
     "`callback` are for that thread alone; `deferToThread` brings results of threads back by itself."
 )
 
+_GEVENT_REMEDY = Template(
+    "Hand results over to the hub's own thread: `hub.loop.run_callback_threadsafe(result.set, value)` (from gevent 21.1 on), "
+    "`loop.async_()` and its `send()`, or let gevent's own threadpool do the work. Locks, events and results of gevent are for "
+    "the greenlets of one thread."
+)
+_REMEDIES = {"twisted": _TWISTED_REMEDY, "gevent": _GEVENT_REMEDY}
+
 #: Seconds until the selector's own limit from which on the loop is not about to turn.
 _FAR_S = 5.0
 #: Functions in which a callback is ready and the loop about to be woken.
@@ -64,7 +71,7 @@ _WAKING = ("call_soon_threadsafe", "_write_to_self")
 #: Most tasks named.
 _NAMED = 3
 #: Loops that keep their ready queue as asyncio does.
-_KINDS = ("asyncio", "uvloop", "twisted")
+_KINDS = ("asyncio", "uvloop", "twisted", "gevent")
 
 _SLEEPS = Template(
     "the event loop of {thread} sleeps in {call}{limit} although {ready:n callback} {ready:v is|are} ready to run{task}: "
@@ -73,6 +80,7 @@ _SLEEPS = Template(
 _TASK = Template(", among them {agent}{at}, whose wait is over")
 _BY = Template(", perhaps{at}")
 _FOREVER, _FOR = Template(" without a time limit"), Template(" for another {seconds:.0f} s")
+_UP_TO = Template(" for up to {seconds:.0f} s")
 _QUEUE = Template("{thread} waits in {call}{limit}; the ready queue of its event loop has {ready:n callback}")
 _DONE = Template("what {agent} awaits{at} is done, and the task has not had its turn")
 _FUNCTIONS = Template("ready to run: {frames: and }")
@@ -92,7 +100,10 @@ def match(view: View) -> Iterator[Answer]:
             wait = thread.wait if thread is not None else None
             if thread is None or wait is None or wait.kind != "event-loop" or not loop.ready or loop.kind not in _KINDS:
                 continue
-            if wait.endless is not True and (wait.remaining_s is None or wait.remaining_s < _FAR_S):
+            left = wait.remaining_s
+            if left is None and loop.kind == "gevent" and view.window:
+                left = wait.timeout_s  # a hub without a timer wakes once a minute
+            if wait.endless is not True and (left is None or left < _FAR_S):
                 if wait.remaining_s is not None:
                     yield No(_SOON(thread=clauses.named(thread), seconds=wait.remaining_s))
                 continue
@@ -110,7 +121,9 @@ def _match(view: View, process: Process, loop: Loop, thread: Thread) -> Match:
     wait = thread.wait
     call = (wait.syscall if wait is not None else None) or "select"
     endless = wait is not None and wait.endless is True
-    limit = _FOREVER() if endless else _FOR(seconds=(wait.remaining_s if wait is not None else None) or 0.0)
+    left = wait.remaining_s if wait is not None else None
+    given = wait.timeout_s if wait is not None else None
+    limit = _FOREVER() if endless else _FOR(seconds=left) if left is not None else _UP_TO(seconds=given or 0.0)
     tasks = [t for t in process.tasks if t.loop == loop.id and t.ready and t.state == "pending"]
     who, ready = clauses.named(thread), loop.ready or 0
     facts: List[Said] = [_QUEUE(thread=who, call=call, limit=limit, ready=ready)]
@@ -133,7 +146,7 @@ def _match(view: View, process: Process, loop: Loop, thread: Thread) -> Match:
             *_awaiting(view, process, tasks),
         ),
         victims=tuple(view.victim_of(agent) for agent in behind[:50]),
-        remedy=_TWISTED_REMEDY() if loop.kind == "twisted" else None,
+        remedy=_REMEDIES[loop.kind]() if loop.kind in _REMEDIES else None,
         pid=process.pid,
     )
 

@@ -79,3 +79,15 @@ def test_a_reactor_that_sleeps_gets_its_own_remedy() -> None:
     first = classify(changed(known, processes=(changed(known.processes[0], loops=(reactor,)),))).findings[0]
     assert (first.pattern, first.confidence) == ("loop-not-woken", "proven")
     assert "callFromThread" in first.remedy and "call_soon" not in first.remedy
+
+
+@pytest.mark.parametrize(
+    ("kind", "window", "expected"), [("gevent", True, "likely"), ("gevent", False, None), ("asyncio", True, None)]
+)
+def test_a_hub_of_gevent_that_slept_with_a_result_at_hand(kind: str, window: bool, expected: Optional[str]) -> None:
+    """A hub without a timer wakes once a minute; how much of that is left is not known, but it slept through the window."""
+    known = asleep(wait=Wait("event-loop", "epoll_wait", endless=False, timeout_s=60.0), window=window)
+    hub = changed(known.processes[0].loops[0], kind=kind)
+    known = changed(known, processes=(changed(known.processes[0], loops=(hub,)),))
+    assert found(known).get("loop-not-woken") == expected
+    assert expected is None or "hub" in classify(known).findings[0].remedy
