@@ -473,7 +473,7 @@ def signs():
 
 threading.Thread(target=signs, daemon=True).start()
 gevent.server.StreamServer(("127.0.0.1", 0), print).start()
-gevent.spawn(result.get).join()
+gevent.spawn(lambda: result.get()).join()
 """
 
 
