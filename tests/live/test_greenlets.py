@@ -466,8 +466,10 @@ result = gevent.event.AsyncResult()
 
 def signs():
     time.sleep(0.5)
-    if sys.argv[1] == "sets":
-        result.set(1)
+    if sys.argv[1] == "waits":
+        print("ready", flush=True)
+        time.sleep(1000)
+    result.set(1)
     print("ready", flush=True)
     time.sleep(1000)
 
