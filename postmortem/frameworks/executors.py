@@ -10,14 +10,13 @@ Sources:
 from __future__ import annotations
 
 import contextlib
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, Literal, NamedTuple, Optional, Sequence, Tuple
 
 from ..cpython.frames.calls import callable_name
 from ..cpython.frames.frame import Frame, Frames
 from ..cpython.objects.attributes import attribute, attributes
 from ..cpython.objects.builtins import NotThat, Objects
 from ..cpython.sync.primitives import simple_queue
-from ..evidence.vocabulary import PoolKind
 from ..memory import Fault
 
 _FILE = "concurrent/futures/thread.py"
@@ -25,6 +24,9 @@ _FILE = "concurrent/futures/thread.py"
 #: 3.15 ``WorkerContext.run``.
 _OUTERMOST = 10
 _REFERENT = 16
+
+
+ThreadPoolKind = Literal["ThreadPoolExecutor", "twisted.ThreadPool"]
 
 
 class WorkItem(NamedTuple):
@@ -47,7 +49,7 @@ class ThreadPool(NamedTuple):
     items: Optional[Tuple[WorkItem, ...]]  # queued items, in order
     shutdown: Optional[bool]
     broken: Optional[bool]
-    kind: PoolKind = "ThreadPoolExecutor"
+    kind: ThreadPoolKind = "ThreadPoolExecutor"
 
 
 def worker_frame(frames: Sequence[Frame]) -> Optional[Frame]:

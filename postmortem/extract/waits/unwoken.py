@@ -29,6 +29,8 @@ _CALLS = frozenset(("call_soon", "call_later", "call_at", "create_task", "ensure
 _TWISTED_CALLS = frozenset(("callLater", "callback", "errback"))
 #: Methods after which a greenlet that waits for such an object is ready (gevent/event.py, queue.py, lock.py).
 _GEVENT_CALLS = frozenset(("set", "set_exception", "put", "put_nowait", "release"))
+#: Loops of greenlets.
+_HUBS = ("gevent",)
 _MOST_TASKS, _MOST_PLACES = 20, 6
 
 
@@ -41,11 +43,11 @@ def readied_at(context: PythonContext, tasks: TasksRead, loop: Loop, files: Sequ
     for state in [state for state in ready if state.waiter][:_MOST_TASKS]:
         for name, operations in _named(context, state, awaiting):
             found += context.usages.applying(name, operations, files)
-    if not found and loop.kind == "gevent":
+    if not found and loop.kind in _HUBS:
         found += context.usages.applying(None, _GEVENT_CALLS, files)
     elif not found and any(state.waiter for state in ready):
         found += context.usages.applying(None, frozenset(("set_result", "set_exception")), files)
-    if loop.kind != "gevent" and (loop.ready_callbacks or any(not state.waiter for state in ready)):
+    if loop.kind not in _HUBS and (loop.ready_callbacks or any(not state.waiter for state in ready)):
         calls = _TWISTED_CALLS if loop.kind == "twisted" else _CALLS
         found += context.usages.applying(None, calls, files)
     return tuple(dict.fromkeys(found))[:_MOST_PLACES]

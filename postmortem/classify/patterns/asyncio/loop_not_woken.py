@@ -70,8 +70,9 @@ _FAR_S = 5.0
 _WAKING = ("call_soon_threadsafe", "_write_to_self")
 #: Most tasks named.
 _NAMED = 3
-#: Loops that keep their ready queue as asyncio does.
-_KINDS = ("asyncio", "uvloop", "twisted", "gevent")
+#: Loops of greenlets, and loops that keep their ready queue as asyncio does.
+_HUBS = ("gevent",)
+_KINDS = ("asyncio", "uvloop", "twisted", *_HUBS)
 
 _SLEEPS = Template(
     "the event loop of {thread} sleeps in {call}{limit} although {ready:n callback} {ready:v is|are} ready to run{task}: "
@@ -101,7 +102,7 @@ def match(view: View) -> Iterator[Answer]:
             if thread is None or wait is None or wait.kind != "event-loop" or not loop.ready or loop.kind not in _KINDS:
                 continue
             left = wait.remaining_s
-            if left is None and loop.kind == "gevent" and view.window:
+            if left is None and loop.kind in _HUBS and view.window:
                 left = wait.timeout_s  # a hub without a timer wakes once a minute
             if wait.endless is not True and (left is None or left < _FAR_S):
                 if wait.remaining_s is not None:

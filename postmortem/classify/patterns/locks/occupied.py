@@ -9,7 +9,7 @@ from ....evidence import Pool, Process, PythonFrame, Task, Thread
 from ....findings import Template
 from ....findings.told import RootKind
 from ....sourcepaths import package
-from ....waitgraph import Agent, Edge
+from ....waitgraph import Agent
 from ....waitgraph.edges import EdgeKind
 from ...facts import clauses
 from ...facts.knowledge import is_library, is_stdlib, own_frame
@@ -18,7 +18,7 @@ from ...pattern import Match
 from ...roots.rest import in_request
 from ...roots.roots import frame_of, kind_of
 from ...roots.walk import Way, follow
-from .queuedwork import able_beside, asked_by_itself, library_groups, signalled_by_queued, want_results
+from .queuedwork import able_beside, asked_by_itself, library_groups, signalled_by_queued, stays, want_results
 
 _SUMMARY = Template(
     "all {count} workers of {pool} are occupied by jobs that wait{at}, and {queued:n job} {queued:v wait} in its queue"
@@ -47,8 +47,6 @@ _BEHIND = Template("{count:n task} {count:v waits|wait} in {function} of {librar
 _DECIDES = Template("what would decide it: whether what they wait for has to run on one of the threads of {function}")
 #: Jobs in the queue for each worker, from which on a pool may be too small for jobs that only wait.
 CROWD = 4
-#: Seconds: a wait that gives up later than that keeps its thread.
-_LONG_S = 60.0
 #: Innermost frames of a task among which the call is that gives work to a thread.
 _INNERMOST = 6
 #: Fewest threads of a library that make a pool.
@@ -126,7 +124,7 @@ def _full(view: View, process: Process, function: str, ways: List[Way]) -> Match
     frames = [frame for way in ways for frame in [frame_of(view, way.start)] if frame is not None]
     first = {frame_of(view, way.start): way.start for way in reversed(ways)}
     asks, behind = _queued_behind(process, [way.start for way in ways])
-    stays = view.window is not None and all(_stays(edge) for way in ways for edge in (*way.edges, way.edge))
+    stays = view.window is not None and all(stays(edge) for way in ways for edge in (*way.edges, way.edge))
     queue = _BEHIND(count=len(behind), function=asks.function, library=package(asks.file)) if asks is not None else None
     return Match(
         confidence="likely" if behind and stays else "possible",
@@ -136,11 +134,6 @@ def _full(view: View, process: Process, function: str, ways: List[Way]) -> Match
         remedy=_REMEDY(),
         pid=process.pid,
     )
-
-
-def _stays(edge: Optional[Edge]) -> bool:
-    """Return whether a wait has no time limit, or one that is a minute away or more."""
-    return edge is None or edge.endless is not False or (edge.remaining_s or 0.0) >= _LONG_S
 
 
 def _queued_behind(process: Process, threads: List[Agent]) -> Tuple[Optional[PythonFrame], List[Task]]:
@@ -229,7 +222,7 @@ def _match(view: View, process: Process, pool: Pool, ways: List[Way], slow: bool
         what = edge.what if edge is not None and isinstance(edge.what, str) else None
         places[frame_of(view, way.start), what] += 1
     frames = [frame for (frame, _what), _count in places.most_common() if frame is not None]
-    endless = all(edge is None or edge.endless is not False for way in ways for edge in (*way.edges, way.edge))
+    endless = all(stays(edge) for way in ways for edge in (*way.edges, way.edge))
     first = {frame_of(view, way.start): way.start for way in reversed(ways)}
     wanted = {edge.resource for way in ways for edge in (way.edge, *way.cycle) if edge is not None}
     able = [r for r in process.resources if r.id in wanted and able_beside(view, process, pool, r)]

@@ -13,6 +13,8 @@ from ...facts.view import WORKS_WAKES, View
 from ...roots.rest import in_request, serves
 from ...roots.walk import follow, telling
 
+#: Seconds: a wait that gives up later than that keeps its thread.
+_LONG_S = 60.0
 #: Most agents visited on the way from a worker to the job that it needs.
 _FOLLOWED = 300
 #: Kinds whose threads run the jobs; the threads of a process pool only hand them out and collect what came of them.
@@ -138,13 +140,18 @@ def signalled_by_queued(view: View, process: Process, pool: Pool) -> List[Tuple[
     for agent in agents:
         edge, thread = telling(view, agent), view.graph.places.thread(agent)
         resource = view.graph.places.resource(process.pid, edge.resource) if edge is not None else None
-        if edge is None or resource is None or edge.endless is False or thread is None:
+        if edge is None or resource is None or not stays(edge) or thread is None:
             return []
         own = any(w.role == "runner" and w.tid in pool.threads and w.grade == "names" for w in resource.wakers)
         if not own or view.moves(thread) or not view.rests(thread) or able_beside(view, process, pool, resource):
             return []
         found.append((agent, edge))
     return found
+
+
+def stays(edge: Optional[Edge]) -> bool:
+    """Return whether a wait has no time limit, or one that is a minute away or more: it keeps its thread."""
+    return edge is None or edge.endless is not False or (edge.remaining_s or 0.0) >= _LONG_S
 
 
 def able_beside(view: View, process: Process, pool: Pool, resource: Resource) -> List[Waker]:
