@@ -124,10 +124,10 @@ def _full(view: View, process: Process, function: str, ways: List[Way]) -> Match
     frames = [frame for way in ways for frame in [frame_of(view, way.start)] if frame is not None]
     first = {frame_of(view, way.start): way.start for way in reversed(ways)}
     asks, behind = _queued_behind(process, [way.start for way in ways])
-    stays = view.window is not None and all(stays(edge) for way in ways for edge in (*way.edges, way.edge))
+    lasting = view.window is not None and all(stays(edge) for way in ways for edge in (*way.edges, way.edge))
     queue = _BEHIND(count=len(behind), function=asks.function, library=package(asks.file)) if asks is not None else None
     return Match(
-        confidence="likely" if behind and stays else "possible",
+        confidence="likely" if behind and lasting else "possible",
         summary=_ALL_WAIT(count=len(ways), function=function, at=clauses.at(frames[0]) if frames else None),
         evidence=(queue, _STANDS()) if queue is not None and view.window else (_DECIDES(function=function),),
         culprits=tuple(view.culprit_of(first[frame], frame) for frame in dict.fromkeys(frames)),
