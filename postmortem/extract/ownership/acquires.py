@@ -47,6 +47,7 @@ from ..sourcecode.callsites import (
     named_methods,
     parameters,
     parse,
+    spawned_calls,
     with_calls,
     with_paths,
 )
@@ -219,12 +220,13 @@ class Acquires:
         """Return the lines where a frame's function took parts of an object that it has not given back.
 
         ``takes`` and ``returns``: names of the object's methods. Calls in a `with` statement are left out: its slot on
-        the value stack shows what they hold.
+        the value stack shows what they hold; and those of which tasks are made, which take parts for themselves.
         """
         function = self.function(frame) if not set(takes).isdisjoint(frame.code.used_names()) else None
         if function is None:
             return []
-        items = {(node.lineno, node.col_offset) for node in with_calls(function)}
+        others = [*with_calls(function), *spawned_calls(function)]
+        items = {(node.lineno, node.col_offset) for node in others}
         scope, lines = self._scope(frame), []
         for site in self._before(frame):
             if not site.path or (site.name not in takes and site.name not in returns):

@@ -170,10 +170,16 @@ class Grading:
         done += [self._waker(agent, applied, way) for agent, applied in named.items() if agent not in mine]
         return tuple(done)
 
-    def of_job(self, resource: Resource, reach: Reach, subject: int, job: WorkItem) -> Optional[WakerGrade]:
-        """Return the grade of a job in the queue of a pool; None if its code was not evaluated to its end."""
+    def of_job(
+        self, resource: Resource, reach: Reach, subject: int, job: WorkItem, refers: bool
+    ) -> Optional[WakerGrade]:
+        """Return the grade of a job in the queue of a pool; None if its code was not evaluated to its end.
+
+        ``refers``: references lead from the job to the object. Of any other job names tell nothing: it may make an object
+        of its own that has the same name.
+        """
         judged, operations = self._judge(Agent(job=job)), self._operations(resource)
-        if operations and _names(judged, operations, subject, reach) is not None:
+        if operations and _names(judged, operations, subject, reach, known=refers) is not None:
             return "names"
         return "refers" if operations and judged.complete else None
 
@@ -313,14 +319,16 @@ def _is_cancellation(each: Applied) -> bool:
     return each.code is not None and each.code.name in _CANCELS and each.code.filename.endswith(_DEFER)
 
 
-def _names(judged: _Judged, operations: FrozenSet[str], subject: int, reach: Reach) -> Optional[Applied]:
-    """Return where an agent names an object; None if nowhere."""
+def _names(
+    judged: _Judged, operations: FrozenSet[str], subject: int, reach: Reach, known: bool = True
+) -> Optional[Applied]:
+    """Return where an agent names an object; None if nowhere. ``known``: the names of the object count, too."""
     itself = ("obj", subject)
-    names = {("name", *name) for name in reach.names}
+    names = {("name", *name) for name in reach.names} if known else set()
     callers = {
         ("name", *name)
         for method, *name in reach.callers
-        if (not method or method in operations) and name[0] not in _COMMON
+        if known and (not method or method in operations) and name[0] not in _COMMON
     }
     for each in judged.applied:
         if each.operation in operations and (itself in each.value or not names.isdisjoint(each.value)):

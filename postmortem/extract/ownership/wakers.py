@@ -306,13 +306,16 @@ class Reaches:
         """Return the first queued job that names a resource to which not all references were followed, besides those found."""
         subject = self._books.addresses[resource.id]
         others = [job for address, job in sorted(self._queued.items()) if address not in reach.queued][:_MOST_JOBS]
-        grades = ((job, self._grading.of_job(resource, reach, subject, job.item)) for job in others)
+        grades = ((job, self._grading.of_job(resource, reach, subject, job.item, False)) for job in others)
         return next(([job] for job, grade in grades if grade == "names"), [])
 
     def _grade_of_jobs(self, resource: Resource, reach: Reach, jobs: Sequence[QueuedJob]) -> Optional[WakerGrade]:
         """Return the highest grade of a pool's queued jobs; None if it is unknown."""
         subject = self._books.addresses[resource.id]
-        grades = {self._grading.of_job(resource, reach, subject, job.item) for job in jobs[:_MOST_JOBS]}
+        refer = {id(self._queued[address]) for address in reach.queued}
+        grades = {
+            self._grading.of_job(resource, reach, subject, job.item, id(job) in refer) for job in jobs[:_MOST_JOBS]
+        }
         return "names" if "names" in grades else None if None in grades or len(jobs) > _MOST_JOBS else "refers"
 
     def _conclusion(self, resource: Resource, reach: Reach, actors: Sequence[Actor]) -> Iterator[Fact]:

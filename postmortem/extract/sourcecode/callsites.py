@@ -11,6 +11,10 @@ from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optiona
 
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.Module]
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+#: Names of functions that make tasks of coroutines, or greenlets of calls.
+_SPAWNS = frozenset((
+    "create_task", "ensure_future", "gather", "wait", "as_completed", "run_coroutine_threadsafe", "start_soon", "spawn",
+))  # fmt: skip
 #: co_name of a module's code.
 MODULE = "<module>"
 _END = 1 << 30
@@ -97,6 +101,19 @@ def parameters(function: Function) -> Tuple[str, ...]:
         return ()
     arguments = function.args
     return tuple(a.arg for a in (*getattr(arguments, "posonlyargs", ()), *arguments.args))
+
+
+def spawned_calls(function: Function) -> Iterator[ast.Call]:
+    """Yield the calls whose results, coroutines mostly, are passed on to become tasks of their own."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and _name_of(node) in _SPAWNS:
+            yield from (one for one in node.args if isinstance(one, ast.Call))
+
+
+def _name_of(call: ast.Call) -> Optional[str]:
+    """Return the last name of what a call calls."""
+    called = call.func
+    return called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else None
 
 
 def calls_before(function: Function, line: int = _END, span: Optional[Span] = None) -> List[CallSite]:

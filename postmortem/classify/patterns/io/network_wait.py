@@ -22,11 +22,11 @@ from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.alike import TASKS_WAIT, THREADS_WAIT, Alike, told_once
 from ...facts.knowledge import awaits_network, own_frame
-from ...facts.peers import answers_later, goes_on_soon
+from ...facts.peers import answers_later, goes_on_soon, is_with_itself
 from ...facts.sessions import is_unasked
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
-from ...roots.rest import asks_for_lock
+from ...roots.rest import asks_for_lock, in_request
 from ...roots.walk import follow
 from ..asyncio.wakers import peers_only, set_by_protocols
 from .pipes import awaits_orders
@@ -52,6 +52,9 @@ _CALL = Template("{thread} is in the system call {call}, {limit}")
 _WANTS_LOCK = Template("{thread} waits for a lock that a server keeps: the server answers when it is free")
 _PEER_IN_TREE = Template("the other end is in the same process tree: look at the process that should answer there")
 _PEER_UNKNOWN = Template("which peer it is was not recorded: only a capture of the running process shows that")
+_SERVED_HERE = Template(
+    "requests of the same process are at work, or wait for what comes soon: the answer may only be slow"
+)
 _PEER_SIGNALLED = Template(
     "code of the peer waits until another thread there gives it something: its answer may come then"
 )
@@ -109,6 +112,13 @@ def _serves(thread: Thread, resource: Optional[Resource]) -> bool:
     return resource is not None and (resource.listening is True or resource.accepted is True)
 
 
+def _is_served_here(view: View, process: Process, resource: Optional[Resource]) -> bool:
+    """Return whether a connection leads to the process itself, and a request is at work there, or about to go on."""
+    if resource is None or not is_with_itself(process, resource):
+        return False
+    return any(in_request(one) and goes_on_soon(view, Agent(process.pid, one.tid)) for one in process.threads)
+
+
 def _thread(view: View, process: Process, thread: Thread, resource: Optional[Resource]) -> Match:
     frame = own_frame(thread.python)
     matters = view.matters(process, thread)
@@ -118,7 +128,7 @@ def _thread(view: View, process: Process, thread: Thread, resource: Optional[Res
     limit = _NO_TIMEOUT() if endless else _TIMEOUT_UNKNOWN()
     facts: List[Said] = [_CALL(thread=who, call=call, limit=limit)]
     peer_moves = resource is not None and resource.peer_in_tree is True and view.others_move(process)
-    later = answers_later(view, process, resource)
+    later, served = answers_later(view, process, resource), _is_served_here(view, process, resource)
     if resource is not None:
         facts.append(resource.description)
         if resource.peer_in_tree:
@@ -130,12 +140,12 @@ def _thread(view: View, process: Process, thread: Thread, resource: Optional[Res
     # the peer's own wait is the answer, or it is only slow
     elsewhere = end.pid != process.pid or (end != agent and goes_on_soon(view, end))
     facts += [orders] if orders else []
-    facts += [_PEER_SIGNALLED()] if later else []
+    facts += [_PEER_SIGNALLED()] if later else [_SERVED_HERE()] if served else []
     if not matters:
         facts.append(_MAY_BE_IDLE())
     return Match(
         confidence="likely"
-        if matters and endless and frame is not None and not (peer_moves or later or orders or elsewhere)
+        if matters and endless and frame is not None and not (peer_moves or later or served or orders or elsewhere)
         else "possible",
         summary=_SUMMARY(thread=who, peer=peer, at=clauses.at(frame), limit=limit),
         evidence=tuple(facts),

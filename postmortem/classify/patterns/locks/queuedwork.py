@@ -123,7 +123,9 @@ def _asks_reactor(thread: Thread) -> bool:
 
 
 def _asks_outside(process: Process) -> bool:
-    """Return whether a process has a connection that it has opened: an answer may come from there."""
+    """Return whether a process may have a connection that it has opened: an answer may come from there."""
+    if any(loop.watched is None for loop in process.loops):
+        return True
     opened = [r for r in process.resources if r.kind == "socket" and r.remote and not r.accepted]
     return not all(is_with_itself(process, socket) for socket in opened)
 
@@ -170,6 +172,9 @@ def _is_behind(view: View, process: Process, waker: Waker, own: Set[Agent]) -> b
         return False
     agent = Agent(process.pid, waker.tid, waker.task)
     thread = view.graph.places.thread(agent)
+    waits = thread.wait if thread is not None else None
+    if waits is not None and waits.kind == "event-loop":
+        return False  # what its descriptors and timers bring is not known
     return (thread is not None and serves(view, process, thread)) or not own.isdisjoint(follow(view, agent).agents)
 
 

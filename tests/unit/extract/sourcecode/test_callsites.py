@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import textwrap
 from typing import List, Tuple
 
@@ -19,6 +20,7 @@ from postmortem.extract.sourcecode.callsites import (
     named_methods,
     parameters,
     parse,
+    spawned_calls,
     with_paths,
 )
 
@@ -152,3 +154,14 @@ def test_methods_that_are_handed_on() -> None:
     function = parse(ONE_LINE.splitlines()).functions[0]
     assert named_methods(function, "release") == {("a",), ("b",)}
     assert named_methods(function, "acquire") == set()
+
+
+def test_calls_of_which_tasks_are_made() -> None:
+    """Whoever makes a task of a coroutine does not run it; one who waits for it with a limit does."""
+    source = """
+    async def main(hub, pool):
+        several = [asyncio.create_task(hub.beat()), ensure_future(hub.keep())]
+        part = await asyncio.wait_for(pool.acquire(), 5)
+    """
+    function = parse(textwrap.dedent(source).splitlines()).functions[0]
+    assert [ast.unparse(call) for call in spawned_calls(function)] == ["hub.beat()", "hub.keep()"]

@@ -6,7 +6,7 @@ from typing import Dict, Optional
 
 import pytest
 
-from postmortem.evidence import Process, Resource, Task, TaskWait, Thread, Wait, Waker
+from postmortem.evidence import End, Process, Resource, Task, TaskWait, Thread, Wait, Waker
 from postmortem.evidence import replace as changed
 from postmortem.evidence.vocabulary import TaskWaitKind, WakerGrade
 
@@ -202,4 +202,19 @@ def test_a_peer_in_the_same_process_that_sleeps(left: float, expected: str) -> N
     nap = Wait("sleep", "clock_nanosleep", timeout_s=left, remaining_s=left, endless=False)
     engine = thread(2, (frame("simulate", 24),), wait=nap, counters=counters())
     known = evidence(process([main, engine], resources=(here,)))
+    assert found(known).get("network-wait") == expected
+
+
+@pytest.mark.parametrize(
+    ("left", "request_", "expected"), [(1.2, True, "possible"), (3600.0, True, "likely"), (1.2, False, "likely")]
+)
+def test_requests_of_the_process_itself_that_are_at_work(left: float, request_: bool, expected: str) -> None:
+    """A server in the same process answers one after the other: some thread of it will come to this connection, too."""
+    ends = (End(1, 3, "rw"), End(1, 4, "rw"))
+    here = socket(accepted=False, waiters=(1,), ends=ends, peer_in_tree=True)
+    main = thread(1, (*stack("socket.readinto"), frame("fetch", 2)), wait=SOCKET, is_main=True, counters=counters())
+    nap = Wait("sleep", "clock_nanosleep", timeout_s=left, remaining_s=left, endless=False)
+    serves = (frame("handler_thread", 71, "/venv/lib/python3.11/site-packages/waitress/task.py"),) if request_ else ()
+    engine = thread(2, (frame("seal", 24), *serves), wait=nap, counters=counters())
+    known = evidence(process([main, engine], resources=(here,)), window=1.0)
     assert found(known).get("network-wait") == expected

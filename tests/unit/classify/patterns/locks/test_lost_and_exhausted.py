@@ -726,6 +726,9 @@ def test_workers_that_wait_for_what_they_have_a_reactor_do(library: bool, peer: 
     several = Pool("pool", "twisted.ThreadPool", "twisted.ThreadPool", threads=(2, 3), limit=2, queued=1)
     known = whole([runs(1), *jobs], answer, peers, pools=(several,))
     assert (found(known).get("executor-self-deadlock") == "likely") is expected
+    reactor = Loop("loop-1", 1, "twisted", watched=None)  # what it watches is not known
+    known = whole([runs(1), *jobs], answer, peers, pools=(several,), loops=(reactor,))
+    assert "executor-self-deadlock" not in found(known)
 
 
 @pytest.mark.parametrize(("peer", "expected"), [(1, "likely"), (900, "possible")])
