@@ -17,6 +17,7 @@ to its end, has no grade unless it names the object anyway.
 
 from __future__ import annotations
 
+import itertools
 from functools import cached_property
 from typing import Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
@@ -40,6 +41,8 @@ from .endcalls import EndCalls
 
 #: Seconds: for all agents of a process; what is not reached then stays "refers".
 SECONDS = 3.0
+#: Seconds: for all resources of a process; those after it have wakers without a grade.
+_ALL_SECONDS = 2 * SECONDS
 #: Share of the time that one agent may take.
 _SHARE = 0.5
 #: Operations that resolve futures of asyncio and concurrent.futures, and Twisted's Deferreds (twisted/internet/defer.py).
@@ -120,6 +123,7 @@ class Grading:
         self._library: Optional[Library] = None
         self._handlers: Optional[Dict[int, int]] = None
         self._limit: Optional[TimeLimit] = None
+        self._overall: Optional[TimeLimit] = None
 
     @cached_property
     def _ends(self) -> EndCalls:
@@ -140,11 +144,16 @@ class Grading:
         - ``blocked``: tasks that wait for one of the waiters
         - ``others``: whether there are agents of other frameworks, whose code is not known
         """
+        if self._overall is None:
+            self._overall = TimeLimit(_ALL_SECONDS)
+        if self._overall.passed():  # thousands wait, each for something else
+            return tuple(waker for _actor, waker in found)
         named: Dict[Agent, Applied] = {}
         unknown, wakers = others, [waker for _actor, waker in found]
         mine = {Agent(w.tid, w.task) for w in wakers if w.tid is not None or w.task is not None}
         is_open = reach.obstacle is not None or not all(actor.is_agent for actor in reach.actors)
-        candidates = [*mine, *(a for a in self._agents(resource, blocked) if a not in mine)] if is_open else [*mine]
+        rest = (a for a in self._agents(resource, blocked) if a not in mine) if is_open else ()
+        candidates = [*mine, *itertools.islice(rest, _MOST_AGENTS + 1)]
         operations = self._operations(resource)
         for agent in candidates[:_MOST_AGENTS]:
             judged = self._judge(agent)

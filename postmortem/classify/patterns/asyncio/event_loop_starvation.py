@@ -58,8 +58,8 @@ MIN_INSIDE = 0.7
 
 _ONE_MOMENT = Template("one moment only: an observation window would show whether the callbacks do work all the time")
 #: Callbacks that make a turn long by their number, whatever each does, and the share of samples at work that is enough then:
-#: the rest is the loop's own bookkeeping for them.
-CROWD, MIN_IN_CROWD = 1_000, 0.3
+#: the rest is the loop's own bookkeeping for them, and the garbage collector's.
+CROWD, MIN_IN_CROWD = 1_000, 0.1
 _NO_WINDOW = Template("an observation window: do the {count} callbacks of the event loop get their turns?")
 _NO_WORK = Template(
     "{ready:n callback} {ready:v was|were} ready, but {share:.0%} of the samples of {thread} show no work"

@@ -122,6 +122,7 @@ _EMBEDDED_REMEDY = Template(
 )
 _FILE = Template("what it asks for is the {lock}")
 _OTHER = Template("{holder} has that lock: a transaction there is open")
+_GOES_ON = Template("its main thread goes on: what would decide it is whether it comes to end that transaction")
 _OWN = Template("process {pid} itself has that lock: another connection of its own has a transaction open")
 
 
@@ -440,8 +441,10 @@ def _embedded(view: View, process: Process, thread: Thread, lasts: Optional[bool
     syscall = thread.wait.syscall if thread.wait is not None else None
     wanted = view.graph.places.resource(process.pid, thread.wait.resource) if thread.wait is not None else None
     holder = view.by_pid.get(wanted.owner_pid or 0) if wanted is not None else None
+    main = view.main(holder) if holder is not None and holder is not process else None
+    goes_on = main is not None and view.moves(main)
     return Match(
-        confidence="likely" if lasts else "possible",
+        confidence="likely" if lasts and not goes_on else "possible",
         summary=_RETRIES(thread=clauses.named(thread), call=call, at=clauses.at(frame)),
         remedy=_EMBEDDED_REMEDY(),
         evidence=(
@@ -449,6 +452,7 @@ def _embedded(view: View, process: Process, thread: Thread, lasts: Optional[bool
             *((_FILE(lock=wanted.description),) if wanted is not None else ()),
             *((_OTHER(holder=clauses.process(holder)),) if holder is not None and holder is not process else ()),
             *((_OWN(pid=process.pid),) if holder is process else ()),
+            *((_GOES_ON(),) if goes_on else ()),
         ),
         culprits=(view.culprit(process, frame, thread),) if frame is not None else (),
         pid=process.pid,

@@ -169,10 +169,30 @@ def _may_write(view: View, reader: Process, pipe: Resource, other: Holder) -> bo
     if process is None:  # a process that was not captured has inherited it, unless it gave the pipe to the reader
         return any(end.pid == reader.pid and end.fd == 0 for end in pipe.ends)
     if process.ppid == reader.ppid and process.ppid in view.by_pid:
-        if _awaits_both(view, process, reader):
+        if _awaits_both(view, process, reader) or _is_fed_after(view, process, reader):
             return False
         return other.standard or process.argv == view.by_pid[process.ppid].argv
     return reader.pid in view.ancestors(process)
+
+
+def _is_fed_after(view: View, holder: Process, reader: Process) -> bool:
+    """Return whether a holder at rest reads what their common parent writes, and that waits until the reader has ended.
+
+    It was forked while the parent had the other pipe's end open, and nobody has it on purpose.
+    """
+    parent, main = view.by_pid.get(reader.ppid or 0), view.main(holder)
+    if parent is None or main is None or not all(map(view.rests, holder.threads)) or view.moves(main):
+        return False
+    wanted = main.wait.resource if main.wait is not None and main.wait.kind == "pipe" else None
+    pipe = view.graph.places.resource(holder.pid, wanted)
+    fed = pipe is not None and any(end.pid == parent.pid and "w" in end.mode for end in pipe.ends)
+    return fed and _waits_for(view, parent, reader)
+
+
+def _waits_for(view: View, parent: Process, child: Process) -> bool:
+    """Return whether a thread of a process waits for the end of a child."""
+    several = [view.graph.edges.get(Agent(parent.pid, thread.tid), ()) for thread in parent.threads]
+    return any(edge.kind == "process" and Agent(child.pid) in edge.wakers for edges in several for edge in edges)
 
 
 def _awaits_both(view: View, holder: Process, reader: Process) -> bool:
@@ -180,9 +200,7 @@ def _awaits_both(view: View, holder: Process, reader: Process) -> bool:
     parent = view.by_pid.get(reader.ppid) if reader.ppid is not None else None
     if parent is None or not any(holder.pid in pool.processes for pool in parent.pools):
         return False
-    several = [view.graph.edges.get(Agent(parent.pid, thread.tid), ()) for thread in parent.threads]
-    awaited = any(edge.kind == "process" and Agent(reader.pid) in edge.wakers for edges in several for edge in edges)
-    return awaited and all(map(view.rests, holder.threads))
+    return _waits_for(view, parent, reader) and all(map(view.rests, holder.threads))
 
 
 def _match(view: View, waiter: Waiter, ends: List[Resource]) -> Match:

@@ -68,6 +68,7 @@ _ASK_THEM = Template(
 )
 #: Functions that wait until each process that they have woken has said so; ``notify_all``, ``Event.set`` call it.
 _NOTIFIES = tuple((file, "notify") for file in multiprocessing("synchronize"))
+_SLEEPS = tuple((file, "wait") for file in multiprocessing("synchronize"))
 
 
 class _Waiter(NamedTuple):
@@ -109,6 +110,7 @@ def _waits_for_the_woken(view: View, thread: Thread) -> bool:
     Each that lives says so at once, before it waits for the lock (Lib/multiprocessing/synchronize.py: ``_woken_count``).
     """
     notifies = bool(thread.python) and in_table(thread.python[0], _NOTIFIES)
+    notifies = notifies and not any(in_table(frame, _SLEEPS) for frame in thread.python)  # it is the sleeper itself
     endless = thread.wait is not None and thread.wait.endless is True
     return notifies and endless and bool(view.window) and view.rests(thread) and not view.moves(thread)
 

@@ -13,7 +13,7 @@ from postmortem.cpython.objects.wordfinders import ArrayFinder
 from postmortem.cpython.runtime.releases import LAYOUTS
 from postmortem.cpython.state.interpreter import ThreadState
 from postmortem.evidence import Gap, Resource, Thread, Wait, replace
-from postmortem.extract.ownership import wakers
+from postmortem.extract.ownership import grading, wakers
 from postmortem.extract.ownership.wakers import Books, Reaches
 from postmortem.extract.process.fastwords import Means
 from postmortem.extract.process.threadtable import ThreadTable
@@ -99,6 +99,13 @@ def test_threads_that_reach_it_are_wakers() -> None:
     """By the kernel's number; the list is complete."""
     done = settled(Reach([Actor(way("local q of work → the Queue"), STRANGER)]))
     assert done.resource.closed is True and [waker.tid for waker in done.resource.wakers] == [12]
+
+
+def test_after_some_time_wakers_have_no_grades(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of waits for as many objects would take minutes: who reaches one is said, and not what its code does."""
+    monkeypatch.setattr(grading, "_ALL_SECONDS", 0.0)
+    reach = Reach([Actor(way("local q of work → the Queue"), STRANGER)])
+    assert [(w.tid, w.grade) for w in settled(reach).resource.wakers] == [(12, None)]
 
 
 def test_a_global_leaves_it_open() -> None:

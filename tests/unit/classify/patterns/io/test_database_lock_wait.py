@@ -123,6 +123,18 @@ def test_a_writer_that_gets_its_turn(lasts: Optional[float], window: Optional[fl
     assert found(known).get("database-lock-wait") == said
 
 
+@pytest.mark.parametrize(("switches", "expected"), [(0, "likely"), (3, "possible")])
+def test_another_program_whose_transaction_goes_on(switches: int, expected: str) -> None:
+    """It books one part after the other, and commits at its end; or it left its transaction open, and does nothing."""
+    wanted = Resource("f", "file-lock", "lock on till.db", waiters=(1,), owner_pid=2, owner_basis="recorded")
+    wait = Wait("file", "clock_nanosleep", "f", endless=False, polls_s=0.1)
+    till = thread(1, stack("write"), wait=wait, calling=Calling("sqlite3.Connection.execute", lasts_s=1.0))
+    nap = Wait("sleep", "clock_nanosleep", timeout_s=0.35, endless=False)
+    books = thread(2, stack("book"), wait=nap, counters=counters(switches=switches), is_main=True)
+    known = evidence(process([till], resources=(wanted,)), process([books], pid=2), window=1.0)
+    assert found(known).get("database-lock-wait") == expected
+
+
 def test_rows_in_demand_are_no_wait_without_end() -> None:
     """The waiter gets an answer again and again: nobody keeps the lock."""
     known = client("postgres: fees ledger 127.0.0.1(40412) SELECT waiting")

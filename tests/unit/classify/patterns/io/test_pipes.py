@@ -361,6 +361,19 @@ def test_a_pools_worker_that_has_the_output_of_its_parent(workers: Tuple[int, ..
     assert found(evidence(parent, tee, daemon(PARENT))).get("pipe-never-closed") == expected
 
 
+@pytest.mark.parametrize(("awaited", "expected"), [(CHILD, "likely"), (OTHER, None)])
+def test_a_sibling_that_is_fed_after_the_reader_has_ended(awaited: int, expected: Optional[str]) -> None:
+    """It was forked while the parent had the write end open, and reads its own pipe from the parent, which waits."""
+    end = pipe("pipe:[9]", OTHER, ((OTHER, 5, "r"), (PARENT, 6, "w")))
+    inherits = of(OTHER, (waits(end, "read", OTHER, "collect"),), (end,), ppid=PARENT)
+    inherits = changed(inherits, threads=tuple(changed(t, is_main=True) for t in inherits.threads))
+    beats = thread(2, (frame("beat", 3),), wait=Wait("sleep", endless=False), counters=counters(switches=2))
+    parent = of(PARENT, (waits(child(awaited), "wait4", PARENT, "finish"), beats), (child(awaited),))
+    known = evidence(parent, reader(CHILD, ((OTHER, 7, "w"),), ppid=PARENT), inherits)
+    said = [f for f in classify(known).findings if f.pattern == "pipe-never-closed" and f.culprits[0].pid == CHILD]
+    assert [f.confidence for f in said] == ([expected] if expected else [])
+
+
 def test_a_ring_of_forked_readers() -> None:
     """Each keeps the next one's pipe open, and the parent has closed its ends: proven."""
     parent = of(PARENT, (waits(child(CHILD), "wait4", PARENT, "finish"),), (child(CHILD),))

@@ -63,6 +63,14 @@ def test_a_notifier_whose_sleeper_has_ended(function: str, switches: int, expect
     said = [f for f in classify(known).findings if f.pattern == "semaphore-orphan" and f.confidence == "likely"]
     assert bool(said) is (expected == "likely")
     assert not said or said[0].culprits[0].line == 25
+    asleep = (
+        *frames,
+        *stack("multiprocessing.synchronize.wait"),
+        frame("run", 101),
+    )  # a handler wakes whom it interrupted
+    itself = thread(1, asleep, is_main=True, wait=wait, counters=counters(switches=switches))
+    known = evidence(process([itself], resources=(woken,)), window=1.0)
+    assert "semaphore-orphan" not in {f.pattern for f in classify(known).findings if f.confidence == "likely"}
 
 
 def test_a_pools_own_lock_is_blamed_on_who_uses_the_pool() -> None:
