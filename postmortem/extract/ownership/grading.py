@@ -69,6 +69,8 @@ _RESULT = frozenset(("set", "set_exception", "send", "send_exception", "cancel")
 _UNGRADED = ("trio/_channel.py", "trio/_core/_unbounded_queue.py", "anyio/streams/memory.py")
 #: Frames of a waiter among which the queue's method is.
 _MOST_FRAMES = 4
+#: The same where one library waits in another's primitives, as anyio in trio's.
+_MOST_INNER = 10
 _MOST_AGENTS = 300
 #: Operations whose names many other methods have: a callable of such a name names nothing. A Deferred's are names of callables.
 _COMMON = OPERATIONS - {"callback", "errback"}
@@ -233,7 +235,7 @@ class Grading:
         if resource.id in self._variables:
             return frozenset((stored(self._variables[resource.id]),))
         waiting = [self._tasks[ident] for ident in resource.waiting_tasks if ident in self._tasks]
-        if any(f.code.filename.endswith(_UNGRADED) for task in waiting for f in task.frames[:_MOST_FRAMES]):
+        if any(f.code.filename.endswith(_UNGRADED) for task in waiting for f in task.frames[:_MOST_INNER]):
             return frozenset()
         greenlets = any(task.greenlet for task in waiting)
         if resource.kind not in ("queue", "async-queue"):

@@ -66,8 +66,8 @@ def mutual(waiting: List[StuckTask]) -> List[StuckTask]:
 
 
 def unsignalled(waiting: List[StuckTask]) -> List[StuckTask]:
-    """Return the tasks whose waits no code ends that can still run; the others may wait for one of them."""
-    return [t for t in waiting if set(t.edge.wakers) <= set(t.edge.bystanders)]
+    """Return the tasks whose waits none of those who refer to their objects ends; the others may wait for one of them."""
+    return [t for t in waiting if t.edge.wakers and set(t.edge.wakers) <= set(t.edge.bystanders)]
 
 
 def apart(view: View, several: List[StuckTask]) -> List[StuckTask]:

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Dict, FrozenSet, Iterator, List, Optional, Tuple
 
 from ....evidence import Pool, Process, PythonFrame, Task, Thread
-from ....findings import Template
+from ....findings import Template, Text
 from ....findings.told import RootKind
 from ....sourcepaths import package
 from ....waitgraph import Agent
@@ -235,17 +235,7 @@ def _match(view: View, process: Process, pool: Pool, ways: List[Way], slow: bool
         summary=told or _ONLY(pool=pool.description, at=at, queued=pool.queued),
         evidence=(
             *(_AT(count=count, frame=frame, what=what) for (frame, what), count in places.most_common(4)),
-            *(
-                (_SLOW(),)
-                if slow
-                else (_ASKS(),)
-                if asks
-                else (_STANDS(),)
-                if stands
-                else (_STAYS(),)
-                if view.window
-                else ()
-            ),
+            *_time(view, slow, asks, stands),
             *(_ABLE(what=resource.description) for resource in able[:1]),
         ),
         culprits=tuple(view.culprit_of(first[frame], frame) for frame in dict.fromkeys(frames)),
@@ -253,3 +243,13 @@ def _match(view: View, process: Process, pool: Pool, ways: List[Way], slow: bool
         remedy=_REMEDY(),
         pid=process.pid,
     )
+
+
+def _time(view: View, slow: bool, asks: bool, stands: bool) -> Iterator[Text]:
+    """Yield the text on what the workers did during the window; of slow peers what would decide it."""
+    if slow:
+        yield _SLOW()
+    elif asks:
+        yield _ASKS()
+    elif view.window:
+        yield _STANDS() if stands else _STAYS()
