@@ -32,7 +32,8 @@ DEADLINE_S = 120.0
 
 TARGET = """
 import ctypes, sys, time
-held = [ctypes.CDLL(name) for name in sys.argv[1:]]
+held = [ctypes.CDLL(name) for name in sys.argv[2:]]
+open(sys.argv[1], "w").close()
 print("up", flush=True)
 time.sleep(600)
 """
@@ -70,11 +71,12 @@ def libraries(count: int, folder: Path) -> List[str]:
     program.write_text(TARGET)
     wrong = []
     for number in range(count):
-        bundle = folder / f"bundle-{number}"
-        with _vandal(originals, copies):
+        bundle, loaded = folder / f"bundle-{number}", folder / f"loaded-{number}"
+        with _vandal(originals, copies, loaded):
             mode = ("auto", "python")[number % 2]  # the second reads the libraries before anything is stopped as well
             done = capture(
-                ["-t", "0.4", "--core", mode, "-o", str(bundle), "--", PYTHON, str(program), *map(str, copies)]
+                ["-t", "0.4", "--core", mode, "-o", str(bundle)]
+                + ["--", PYTHON, str(program), str(loaded), *map(str, copies)]
             )
         wrong += [f"{number}: {each}" for each in _wrong_with(done, bundle, str(program))]
         shutil.rmtree(bundle, ignore_errors=True)
@@ -92,13 +94,14 @@ def _some_libraries() -> List[Path]:
 
 
 @contextlib.contextmanager
-def _vandal(originals: List[Path], copies: List[Path]) -> Iterator[None]:
-    """Spoils the libraries in a loop, once the target has loaded them; they are whole again when the block ends."""
+def _vandal(originals: List[Path], copies: List[Path], loaded: Path) -> Iterator[None]:
+    """Spoils the libraries in a loop, once the target has made the file ``loaded``; they are whole again when the block ends."""
     contents = [path.read_bytes() for path in originals]
     over = threading.Event()
 
     def spoil() -> None:
-        over.wait(0.25)
+        while not loaded.exists() and not over.wait(0.005):
+            pass
         chance = random.Random(len(contents))
         while not over.is_set():
             for copy, content in zip(copies, contents):  # whole for a moment, so that it is opened; then less and less
