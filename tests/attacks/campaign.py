@@ -74,10 +74,8 @@ def libraries(count: int, folder: Path) -> List[str]:
         bundle, loaded = folder / f"bundle-{number}", folder / f"loaded-{number}"
         with _vandal(originals, copies, loaded):
             mode = ("auto", "python")[number % 2]  # the second reads the libraries before anything is stopped as well
-            done = capture(
-                ["-t", "0.4", "--core", mode, "-o", str(bundle)]
-                + ["--", PYTHON, str(program), str(loaded), *map(str, copies)]
-            )
+            command = [PYTHON, str(program), str(loaded), *map(str, copies)]
+            done = capture(["-t", "0.4", "--core", mode, "-o", str(bundle), "--", *command])
         wrong += [f"{number}: {each}" for each in _wrong_with(done, bundle, str(program))]
         shutil.rmtree(bundle, ignore_errors=True)
         _say(number, count, wrong)
