@@ -69,7 +69,7 @@ _RESULT = frozenset(("set", "set_exception", "send", "send_exception", "cancel")
 _UNGRADED = ("trio/_channel.py", "trio/_core/_unbounded_queue.py", "anyio/streams/memory.py")
 #: Frames of a waiter among which the queue's method is.
 _MOST_FRAMES = 4
-#: The same where one library waits in another's primitives, as anyio in trio's.
+#: Frames among which it is where one library waits in another's primitives, as anyio in trio's.
 _MOST_INNER = 10
 _MOST_AGENTS = 300
 #: Operations whose names many other methods have: a callable of such a name names nothing. A Deferred's are names of callables.

@@ -157,7 +157,7 @@ def test_methods_that_are_handed_on() -> None:
 
 
 def test_calls_of_which_tasks_are_made() -> None:
-    """Whoever makes a task of a coroutine does not run it; one who waits for it with a limit does."""
+    """A coroutine that becomes a task runs by itself; one that is awaited with a time limit is part of its caller."""
     source = """
     async def main(hub, pool):
         several = [asyncio.create_task(hub.beat()), ensure_future(hub.keep())]
