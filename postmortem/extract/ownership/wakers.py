@@ -264,14 +264,9 @@ class Reaches:
         jobs = [self._queued[address] for address in reach.queued]
         if reach.obstacle is not None or not all(actor.is_agent for actor in reach.actors):
             jobs += self._naming_jobs(resource, reach)
-        by_pool = {job.pool: job for job in jobs}
         wakers = (
             *resource.wakers,
-            *(
-                changed(runner, grade=self._grade_of_jobs(resource, reach, [j for j in jobs if j.pool == job.pool]))
-                for job in by_pool.values()
-                for runner in job.runners
-            ),
+            *self._runners(resource, reach, jobs),
             *self._graded(resource, reach, [(each, self._waker(each)) for each in actors], others),
         )
         resource = changed(resource, left_behind=reach.left_behind or None)
@@ -308,6 +303,12 @@ class Reaches:
         others = [job for address, job in sorted(self._queued.items()) if address not in reach.queued][:_MOST_JOBS]
         grades = ((job, self._grading.of_job(resource, reach, subject, job.item, False)) for job in others)
         return next(([job] for job, grade in grades if grade == "names"), [])
+
+    def _runners(self, resource: Resource, reach: Reach, jobs: Sequence[QueuedJob]) -> Iterator[Waker]:
+        """Yield the workers that would run queued jobs, with the grade of the jobs of their pool."""
+        for one in {job.pool: job for job in jobs}.values():
+            grade = self._grade_of_jobs(resource, reach, [job for job in jobs if job.pool == one.pool])
+            yield from (changed(runner, grade=grade) for runner in one.runners)
 
     def _grade_of_jobs(self, resource: Resource, reach: Reach, jobs: Sequence[QueuedJob]) -> Optional[WakerGrade]:
         """Return the highest grade of a pool's queued jobs; None if it is unknown."""

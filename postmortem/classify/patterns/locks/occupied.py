@@ -18,7 +18,7 @@ from ...pattern import Match
 from ...roots.rest import in_request
 from ...roots.roots import frame_of, kind_of
 from ...roots.walk import Way, follow
-from .queuedwork import able_beside, asked_by_itself, library_groups, signalled_by_queued, stays, want_results
+from .queuedwork import able_beside, asked_by_itself, is_full, library_groups, signalled_by_queued, stays, want_results
 
 _SUMMARY = Template(
     "all {count} workers of {pool} are occupied by jobs that wait{at}, and {queued:n job} {queued:v wait} in its queue"
@@ -68,7 +68,7 @@ def occupied(view: View, process: Process) -> Iterator[Match]:
     """
     for pool in process.pools:
         workers = [Agent(process.pid, tid) for tid in pool.threads]
-        if not pool.queued or pool.idle or not workers or len(workers) < (pool.limit or 0):
+        if not is_full(pool):
             continue
         if want_results(view, process, pool) or signalled_by_queued(view, process, pool):
             continue  # see executor-self-deadlock
@@ -77,7 +77,7 @@ def occupied(view: View, process: Process) -> Iterator[Match]:
             yield _match(view, process, pool, ways)
         elif view.window and all(_stays_in_its_job(view, process, way) for way in ways):
             yield _match(view, process, pool, ways, asks=all(_consumes(view, process, way) for way in ways))
-        elif pool.queued >= CROWD * len(workers) and all(_is_outside(view, way) for way in ways):
+        elif (pool.queued or 0) >= CROWD * len(workers) and all(_is_outside(view, way) for way in ways):
             yield _match(view, process, pool, ways, slow=True)
 
 
@@ -180,9 +180,13 @@ def _stays_in_its_job(view: View, process: Process, way: Way) -> bool:
     if thread is None or thread.wait is None or own is None or not view.rests(thread):
         return False
     resource = view.graph.places.resource(process.pid, thread.wait.resource)
-    place = own.file, own.function
-    inside = view.sampled_share(thread, lambda frames: any((f.file, f.function) == place for f in frames))
-    return resource is not None and resource.kind in _SIGNALS and inside == 1.0
+    return resource is not None and resource.kind in _SIGNALS and _never_left(view, thread, own)
+
+
+def _never_left(view: View, thread: Thread, frame: PythonFrame) -> bool:
+    """Return whether a thread was in a frame's function in every sample of the window."""
+    place = frame.file, frame.function
+    return view.sampled_share(thread, lambda frames: any((f.file, f.function) == place for f in frames)) == 1.0
 
 
 def _consumes(view: View, process: Process, way: Way) -> bool:
@@ -192,10 +196,8 @@ def _consumes(view: View, process: Process, way: Way) -> bool:
     if thread is None or wait is None or own is None or wait.endless is not False:
         return False
     resource = view.graph.places.resource(process.pid, wait.resource)
-    place = own.file, own.function
-    inside = view.sampled_share(thread, lambda frames: any((f.file, f.function) == place for f in frames))
     short = (wait.timeout_s or 0.0) <= (view.window or 0.0)
-    return resource is not None and resource.kind == "queue" and short and inside == 1.0
+    return resource is not None and resource.kind == "queue" and short and _never_left(view, thread, own)
 
 
 def _waits(view: View, way: Way) -> bool:

@@ -93,13 +93,18 @@ def _handlers(view: View, process: Process, edge: Optional[Edge]) -> List[Agent]
     return [Agent(process.pid, task=task.id) for task in process.tasks if task.state == "pending"] if alone else []
 
 
+def is_full(pool: Pool) -> bool:
+    """Return whether jobs are queued in a pool that has all its workers, none of them idle."""
+    return bool(pool.queued and pool.threads) and not pool.idle and len(pool.threads) >= (pool.limit or 0)
+
+
 def want_results(view: View, process: Process, pool: Pool) -> List[Tuple[Agent, Edge]]:
     """Return the workers of a full pool with queued jobs, and their waits, if all wait for results of unknown origin.
 
     A library's own futures do not say which job completes them; what a job waits for as a result is most often another job.
     """
     agents = workers(process, pool)
-    if not pool.queued or pool.idle or len(agents) < (pool.limit or 0):
+    if not is_full(pool):
         return []
     found: List[Tuple[Agent, Edge]] = []
     for agent in agents:
@@ -136,7 +141,7 @@ def signalled_by_queued(view: View, process: Process, pool: Pool) -> List[Tuple[
     Empty if other code that can still run may give one.
     """
     agents = workers(process, pool)
-    if not pool.queued or pool.idle or len(agents) < (pool.limit or 0):
+    if not is_full(pool):
         return []
     found: List[Tuple[Agent, Edge]] = []
     for agent in agents:
