@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import subprocess
 import tempfile
 from pathlib import Path
@@ -17,8 +18,10 @@ from .bundles import SECRET, postmortem, secret
 OTHER = 65534
 AS_OTHER: Dict[str, Any] = {"user": OTHER, "group": OTHER, "extra_groups": []}
 PYTHON = "/usr/bin/python3"  # one that every user may run
-#: A capture or an analysis of so little takes some seconds; what takes longer hangs.
-BOUND_S = 40.0
+#: A capture or an analysis of so little takes some seconds of processor time; what takes longer would never end.
+CPU_BOUND_S = 40.0
+#: The same on the clock, where other programs may have most of the machine.
+BOUND_S = 300.0
 #: What a defect looks like, whatever its cause: a traceback, or a step's own word for one.
 _DEFECTS = ("Traceback", "a defect of postmortem", "inside postmortem", "the diagnosis failed", "this is a defect")
 
@@ -76,10 +79,18 @@ def kept(bundle: Path, programs: bool = True) -> str:
     return "\n".join(texts)
 
 
+def _children_cpu_s() -> float:
+    """Return the processor time, in seconds, of all children that have ended and were waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def captured(pid: int, bundle: Path, *words: str, statuses: Sequence[int] = (0,), lives: bool = True) -> Dict[str, Any]:
     """A capture of a process; its report, empty without one. The process lives on and is not left stopped."""
     options = ("--observe", "0.1", "-o", str(bundle), *words)
+    before = _children_cpu_s()
     done = postmortem("capture", "--pid", str(pid), *options, seconds=BOUND_S)
+    assert _children_cpu_s() - before < CPU_BOUND_S
     harmless(done, statuses)
     if lives:
         assert state(pid) not in (None, "Z", "X", "T", "t")
