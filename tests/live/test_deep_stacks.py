@@ -21,7 +21,7 @@ from ..support.inwords import reason
 pytestmark = [pytest.mark.live, pytest.mark.parametrize("python", matrix())]
 
 TURNS = 33_334
-HANG_S = 60.0
+HANG_S = 120.0
 
 DEEP = """
 import os, sys, threading

@@ -24,7 +24,7 @@ def diagnose(bundle, stream, format, reports, **_):
     stream.write(f"diagnosed {path} as {format} {list(reports)}\\n")
 sys.exit(capture(sys.argv[1:], diagnose))
 """
-HANG_S = 60.0  # what takes longer than this hangs
+HANG_S = 120.0  # what takes longer than this hangs
 
 
 class Captured(NamedTuple):

@@ -8,7 +8,7 @@ import sys
 from types import FrameType
 from typing import Any, Callable, Iterator
 
-HANG_S = 60.0
+HANG_S = 120.0
 
 
 def lines_run(function: Callable[[], object]) -> int:

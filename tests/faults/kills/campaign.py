@@ -19,7 +19,7 @@ from ...support.capturing import environment
 from .target import Target, stopped, tracers
 
 #: What takes longer than this hangs.
-HANG_S = 60.0
+HANG_S = 120.0
 _MODES = ("sparse", "python")
 _OBSERVE = ("--observe", "0.2")
 
