@@ -80,6 +80,22 @@ class OtherLoops:
         codes = [code for call in calls for code in [functions.code(call)] if code is not None]
         loop.ready, loop.callbacks = len(called), [code.address for code in codes]
         loop.scheduled = objects.length_or_none(values.get("_pendingTimedCalls"))
+        self._read_watched(loop, values)
+
+    def _read_watched(self, loop: LoopState, values: Dict[str, int]) -> None:
+        """Set the descriptors that a reactor with epoll or poll watches, except those that only wake it; else they stay unknown.
+
+        Source: twisted/internet/epollreactor.py and pollreactor.py: ``_selectables``; posixbase.py: ``_internalReaders``.
+        """
+        objects = self._python.objects
+        try:
+            own = set(objects.set_items(values["_internalReaders"]))
+            watched = [number for number, one in objects.dict_items(values["_selectables"]) if one not in own]
+            numbers = [objects.integer_or_none(number) for number in watched]
+        except (Fault, NotThat, KeyError):
+            return
+        loop.descriptors = sorted(number for number in numbers if number is not None)
+        loop.watched = len(numbers)
 
     def _delayed(self, call: int) -> Optional[int]:
         """Return the function of a ``DelayedCall``; None if it was cancelled."""

@@ -228,3 +228,31 @@ def test_a_pool_whose_threads_wait_for_jobs_in_its_queue(version: str, release: 
     first = report["findings"][0]
     assert (first["pattern"], first["confidence"]) == ("executor-self-deadlock", "proven")
     assert 6 in {culprit["line"] for culprit in first["culprits"]}
+
+
+#: A listening port and one connection to it, both ends of which the reactor serves.
+CONNECTED = """
+from twisted.internet import protocol, reactor
+
+class Peer(protocol.Protocol):
+    def connectionMade(self):
+        if reactor.peers.append(self) is None and len(reactor.peers) == 2:
+            reactor.callLater(0, print, "ready", flush=True)
+
+reactor.peers = []
+serving, asking = protocol.ServerFactory(), protocol.ClientFactory()
+serving.protocol = asking.protocol = Peer
+port = reactor.listenTCP(0, serving, interface="127.0.0.1")
+reactor.connectTCP("127.0.0.1", port.getHost().port, asking)
+reactor.run()
+"""
+
+
+@RELEASES
+def test_what_a_reactor_watches(version: str, release: str, tmp_path: Path) -> None:
+    """Its listening port and both ends of the connection, without the descriptors that only wake it."""
+    with Program(installed(version, release), CONNECTED, tmp_path) as program:
+        report = capture_pid(program.pid, tmp_path, "--observe", "0.1")
+    loop = report["processes"][0]["loops"][0]
+    assert (loop["kind"], loop["watched"], len(loop["descriptors"])) == ("twisted", 3, 3)
+    assert report["verdict"] is None
