@@ -72,8 +72,8 @@ _TASK_RESTS: FrozenSet[TaskWaitKind] = frozenset(
     ("sleep", "event", "condition", "semaphore", "queue", "lock", "barrier")
 )
 
-#: How functions of libraries begin in which a consumer waits for messages, with no end.
-_CONSUMES = ("listen", "consume", "subscribe", "receive", "watch", "stream", "brpop", "blpop", "xread")
+#: How functions of libraries begin in which a consumer waits for one message after the other, and keeps its connection.
+_CONSUMES = ("listen", "consume", "subscribe", "receive", "watch", "stream")
 
 _SUMMARY = Template(
     "{pool} is exhausted: {holders} that {count:v has|have} taken from it {count:v wait}{at} for more before "
@@ -228,8 +228,9 @@ def _crowded(view: View, process: Process, resource: Resource, holders: List[Hol
         _UNMOVED(count=sum(not _moves(view, a) for a in behind), waiting=len(behind), window=view.window or 0.0),
     ]
     moved = sum(_moves(view, agent) for agent in who)  # a pool that is only small lends to one after the other
+    nested = any(_wants_of_another(view, agent) for agent in who)  # else what they wait for may come
     return Match(
-        confidence="possible" if moved * 2 > len(who) else "likely",
+        confidence="likely" if nested and moved * 2 <= len(who) else "possible",
         summary=_CROWDED(
             pool=pool, holders=told, count=len(who), at=clauses.at(next(iter(places))), waiting=len(behind)
         ),
@@ -241,6 +242,13 @@ def _crowded(view: View, process: Process, resource: Resource, holders: List[Hol
         victims=tuple(view.victim_of(agent) for agent in behind),
         pid=process.pid,
     )
+
+
+def _wants_of_another(view: View, agent: Agent) -> bool:
+    """Return whether an agent waits, directly or through others, for a part of a pool."""
+    edge = follow(view, agent).edge
+    resource = view.graph.places.resource(edge.waiter.pid, edge.resource) if edge is not None else None
+    return resource is not None and resource.kind in _POOLS
 
 
 def _moves(view: View, agent: Agent) -> bool:
@@ -271,8 +279,9 @@ def _stays(view: View, agent: Agent) -> bool:
     wait = thread.wait if thread is not None else task.wait if task is not None else None
     if wait is None or not view.window or not _rests(view, agent):
         return False
-    if task is not None and wait.kind == "descriptor":  # an answer may only be slow, a message may never come
-        return any(frame.function.startswith(_CONSUMES) for frame in task.stack if is_library(frame))
+    if wait.kind in _OUTSIDE or wait.kind == "descriptor":  # an answer may only be slow, a message may never come
+        frames = thread.python if thread is not None else task.stack if task is not None else ()
+        return any(frame.function.startswith(_CONSUMES) for frame in frames if is_library(frame))
     return wait.endless is True or max(wait.remaining_s or 0.0, wait.timeout_s or 0.0) >= _LONG_S
 
 

@@ -473,18 +473,20 @@ def test_holders_that_rest_elsewhere(kind: WaitKind, switches: int, expected: Op
 
 
 @pytest.mark.parametrize(
-    "wait, limited, expected",
+    "wait, function, limited, expected",
     [
-        (Wait("socket", endless=True), False, "likely"),
-        (Wait("event", endless=True), False, "likely"),
-        (Wait("sleep", endless=False, remaining_s=900.0), False, "likely"),
-        (Wait("sleep", endless=False, remaining_s=2.0), False, "possible"),
-        (Wait("socket", endless=True), True, "possible"),
+        (Wait("socket", endless=True), "listen", False, "likely"),
+        (Wait("socket", endless=True), "pop", False, "possible"),
+        (Wait("event", endless=True), "wait", False, "likely"),
+        (Wait("sleep", endless=False, remaining_s=900.0), "pause", False, "likely"),
+        (Wait("sleep", endless=False, remaining_s=2.0), "pause", False, "possible"),
+        (Wait("socket", endless=True), "listen", True, "possible"),
     ],
 )
-def test_holders_that_keep_their_parts_without_an_end(wait: Wait, limited: bool, expected: str) -> None:
+def test_holders_that_keep_their_parts_without_an_end(wait: Wait, function: str, limited: bool, expected: str) -> None:
     """A listener at a silent peer, an event, a long sleep: likely where who wants a part gives up late or never."""
-    keeps = [thread(tid, (frame("keeps", 60),), wait=wait, counters=counters()) for tid in (2, 3)]
+    within = frame(function, 7, file="/venv/lib/python3.12/site-packages/broker.py")
+    keeps = [thread(tid, (within, frame("keeps", 60)), wait=wait, counters=counters()) for tid in (2, 3)]
     wanting = behind(waits(4, "condition-1", 50, endless=not limited))
     known = whole([runs(1), *keeps, wanting], INNER, gate(waiters=(4,)))
     assert found(known)["pool-exhausted"] == expected
@@ -600,9 +602,9 @@ def test_a_gate_that_no_running_code_opens_is_lost(unnamed: Optional[bool], expe
     assert found(whole([*WANTING[:2], runs(3)], opened))["orphaned-lock"] == expected
 
 
-@pytest.mark.parametrize(("waiting", "moved", "said"), [(3, 0, "likely"), (1, 0, None), (3, 2, None)])
+@pytest.mark.parametrize(("waiting", "moved", "said"), [(3, 0, "possible"), (1, 0, None), (3, 2, None)])
 def test_a_pool_whose_holders_wait_long(waiting: int, moved: int, said: Optional[str]) -> None:
-    """They go on, each after its own wait for a peer; as many queue as the pool has parts, and hardly one gets its turn."""
+    """Each waits for a peer, whose answer may come; as many queue as the pool has parts, and hardly one gets its turn."""
     peer = Wait("socket", "recvfrom", timeout_s=20.0, endless=False)
     holders = [thread(n, (frame("send", 51),), wait=peer, counters=counters(0.0)) for n in (2, 3)]
     queue = [
@@ -621,6 +623,27 @@ def test_a_pool_whose_holders_wait_long(waiting: int, moved: int, said: Optional
     inner = Resource("q", "queue", "Queue", waiters=tuple(range(10, 10 + waiting)))
     main = thread(1, (frame("main", 9),), wait=Wait("sleep", "clock_nanosleep", timeout_s=5.0))
     assert found(whole([main, *holders, *queue], pool, inner)).get("pool-exhausted") == said
+
+
+def test_a_pool_whose_holders_wait_for_a_part_of_another() -> None:
+    """Those that have a part of the outer pool queue for the inner one, whose holders go on now and then."""
+    outer, queue = (2, 3), (10, 11, 12)
+    holders = [replace(waits(n, "i", 51, gate="inner"), counters=counters(0.0, switches=0)) for n in outer]
+    waiting = [replace(waits(n, "q", 63, gate="outer"), counters=counters(0.0, switches=0)) for n in queue]
+    lends = thread(4, (frame("send", 70),), wait=Wait("socket", "recvfrom", timeout_s=2.0, endless=False))
+    pools = (
+        Resource(
+            "outer", "pool", "lab.Pool (size 2, 2 in use)", waiters=queue, value=0, limit=2,
+            wakers=tuple(Waker("holder", "memory", tid=n, frame=frame("take", 63)) for n in outer),
+        ),
+        Resource(
+            "inner", "pool", "lab.Inner (size 1, 1 in use)", waiters=outer, value=0, limit=1,
+            wakers=(Waker("holder", "memory", tid=4, frame=frame("borrow", 69)),),
+        ),
+    )  # fmt: skip
+    slept = (Resource("q", "queue", "Queue", waiters=queue), Resource("i", "queue", "Queue", waiters=outer))
+    main = thread(1, (frame("main", 9),), wait=Wait("sleep", "clock_nanosleep", timeout_s=5.0))
+    assert found(whole([main, lends, *holders, *waiting], *pools, *slept))["pool-exhausted"] == "likely"
 
 
 @pytest.mark.parametrize(
