@@ -22,7 +22,7 @@ from typing import Iterator, List, Optional, Tuple
 from ....evidence import Process, PythonFrame, Thread
 from ....findings import Template
 from ....findings.found import Said
-from ...facts import knowledge
+from ...facts import knowledge, native
 from ...facts.clauses import named
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
@@ -112,7 +112,7 @@ def _busy(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
         facts.append(_HOLDS(count=len(held)))
     if process.io is not None and not process.io.get("wchar") and not process.io.get("rchar"):
         facts.append(_NO_IO())
-    delays = held and not _goes_over_items(view, lines)
+    delays = held and not _goes_over_items(view, lines) and not _is_one_native_call(thread)
     yield Match(
         confidence="likely" if delays or kept or (rounds is not None and rounds.same is True) else "possible",
         summary=_said(view, thread, lines[0], part),
@@ -134,6 +134,15 @@ def _runs_without_the_gil(process: Process, thread: Thread) -> bool:
     """Return whether a thread computes in native code: another one has the GIL, and no sample shows it at a second place."""
     holder = process.gil.holder_tid if process.gil is not None else None
     return holder not in (None, thread.tid) and thread.gil != "waits" and len({s.frames for s in thread.samples}) == 1
+
+
+def _is_one_native_call(thread: Thread) -> bool:
+    """Return whether a thread is in one call of an extension in all samples, without the GIL: it may be long work."""
+    return (
+        thread.gil in ("detached", "unknown")
+        and _native_on_top(thread)
+        and len({s.frames for s in thread.samples}) == 1
+    )
 
 
 def _said(view: View, thread: Thread, frame: PythonFrame, part: float) -> Said:
@@ -221,6 +230,5 @@ def _from_core(view: View, process: Process) -> Iterator[Answer]:
 
 
 def _native_on_top(thread: Thread) -> bool:
-    """Return whether the innermost frame is native code of an extension rather than the interpreter."""
-    native = thread.native
-    return bool(native) and bool(native[0].module) and "python" not in str(native[0].module).rsplit("/", 1)[-1]
+    """Return whether the innermost frame is native code of an extension, or of a library that one uses."""
+    return bool(thread.native) and native.is_program(thread.native[0])

@@ -116,6 +116,8 @@ def want_results(view: View, process: Process, pool: Pool) -> List[Tuple[Agent, 
             return []
         if edge.kind != "future" and not (_asks_reactor(thread) and not _asks_outside(process)):
             return []
+        if any(one.task is not None and not _needs_queue(view, one, pool) for one in edge.wakers):
+            return []  # a task that waits for something else brings the result
         if view.moves(thread) or not view.rests(thread):
             return []
         found.append((agent, edge))
@@ -167,12 +169,20 @@ def able_beside(view: View, process: Process, pool: Pool, resource: Resource) ->
     A server's thread does so only for a client, by a job of the pool.
     """
     own = set(workers(process, pool))
-    able = [waker for waker in resource.wakers if waker.role in ("reach", "callback") and waker.grade != "refers"]
-    return [waker for waker in able if not _is_behind(view, process, waker, own)]
+    return [waker for waker in _able(resource) if not _is_behind(view, process, waker, own)]
+
+
+def _able(resource: Optional[Resource]) -> List[Waker]:
+    """Return who may end a wait for a resource, apart from those that a pool's queue or a library names."""
+    wakers = resource.wakers if resource is not None else ()
+    return [waker for waker in wakers if waker.role in ("reach", "callback") and waker.grade != "refers"]
 
 
 def _is_behind(view: View, process: Process, waker: Waker, own: Set[Agent]) -> bool:
-    """Return whether a thread or task is one of some workers, waits for one of them, or serves."""
+    """Return whether a thread or task is one of some workers, waits for one of them, or serves.
+
+    A task waits for a worker only if no loop's thread may end its wait, too.
+    """
     if waker.tid is None and waker.task is None:
         return False
     agent = Agent(process.pid, waker.tid, waker.task)
@@ -180,7 +190,21 @@ def _is_behind(view: View, process: Process, waker: Waker, own: Set[Agent]) -> b
     waits = thread.wait if thread is not None else None
     if waits is not None and waits.kind == "event-loop":
         return False  # what its descriptors and timers bring is not known
+    if waker.task is not None and any(_on_a_loop(view, process, one) for one in _able(_awaited(view, agent))):
+        return False
     return (thread is not None and serves(view, process, thread)) or not own.isdisjoint(follow(view, agent).agents)
+
+
+def _on_a_loop(view: View, process: Process, waker: Waker) -> bool:
+    """Return whether a waker is a thread that waits for the events of a loop."""
+    thread = view.graph.places.thread(Agent(process.pid, waker.tid)) if waker.tid is not None else None
+    return thread is not None and thread.wait is not None and thread.wait.kind == "event-loop"
+
+
+def _awaited(view: View, agent: Agent) -> Optional[Resource]:
+    """Return the resource that an agent waits for; None if it is unknown."""
+    edge = telling(view, agent)
+    return view.graph.places.resource(agent.pid, edge.resource) if edge is not None else None
 
 
 def asks_itself(view: View, process: Process, pool: Pool) -> Tuple[str, List[Agent]]:
@@ -326,7 +350,7 @@ def _serves_and_asks(thread: Thread) -> Optional[str]:
     """Return the library that has called the program's code in a thread, and that this code has called and waits in."""
     frames = thread.python
     own = [at for at, frame in enumerate(frames) if sourcepaths.is_program(frame.file)]
-    if not own or thread.wait is None:
+    if not own or thread.wait is None or _asks_reactor(thread):
         return None
     asked, serving = map(_packages, (frames[: own[0]], frames[own[-1] :]))
     return next(iter(sorted(asked & serving)), None)
@@ -346,10 +370,11 @@ def _needs_queue(view: View, agent: Agent, pool: Pool) -> bool:
 
 
 def _is_queued_in(resource: Resource, pool: Pool) -> bool:
-    """Return whether a future's job has not begun, and only workers of a pool are known to run it."""
+    """Return whether a future's job has not begun, and only workers of a pool are known to complete it."""
     runners = {waker.tid for waker in resource.wakers if waker.role == "runner"}
+    others = {w.tid for w in resource.wakers if w.role == "reach" and w.tid is not None and w.grade != "refers"}
     queued = resource.kind in ("future", "async-future") and resource.state != "running"
-    return queued and bool(runners) and runners <= set(pool.threads)
+    return queued and bool(runners) and runners | others <= set(pool.threads)
 
 
 def workers(process: Process, pool: Pool) -> List[Agent]:

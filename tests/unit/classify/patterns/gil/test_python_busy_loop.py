@@ -6,8 +6,9 @@ from typing import List, Optional, Tuple
 
 import pytest
 
-from postmortem.evidence import Gil, Process, PythonFrame, Resource, Rounds, Wait
+from postmortem.evidence import Gil, NativeFrame, Process, PythonFrame, Resource, Rounds, Wait
 from postmortem.evidence import replace as changed
+from postmortem.evidence.vocabulary import GilState
 
 from .....support.make import (
     counters,
@@ -76,6 +77,24 @@ def test_who_computes_without_the_gil_runs_no_python() -> None:
     assert "python-busy-loop" not in found(evidence(process([keeps, computes], gil=gil)))
     waits = changed(computes, gil="waits")
     assert "python-busy-loop" in found(evidence(process([keeps, waits], gil=gil)))
+
+
+@pytest.mark.parametrize(("gil", "expected"), [("unknown", "possible"), ("holds", "likely")])
+def test_one_long_query_behind_a_lock(gil: GilState, expected: str) -> None:
+    """A single call of an extension without the GIL may be long work, whoever waits for the lock around it."""
+    query = [frame("report", 17), frame("main", 1)]
+    scans = (NativeFrame("engine::Join::scan()", "/venv/site-packages/engine.cpython-312-x86_64-linux-gnu.so", 0x100),)
+    computes = thread(
+        1,
+        [*scans, *query],
+        counters=counters(0.99),
+        samples=samples((50, query)),
+        gil=gil,
+        holds=(held("lock-1", 2),),
+    )
+    waiter = thread(2, [frame("runner")], wait=locked("lock-1"), counters=counters())
+    known = process([computes, waiter], resources=(lock("lock-1", 1, (2,)),))
+    assert found(evidence(known))["python-busy-loop"] == expected
 
 
 def test_who_joins_a_busy_thread_is_not_held_up_by_its_lock() -> None:
