@@ -459,31 +459,40 @@ def test_verdicts(version: str, package: str, what: str, expected: Optional[Tupl
     assert sure[:1] == ([expected] if expected is not None else [])
 
 
-#: A thread sets what a greenlet of another thread waits for, which up to gevent 20.12 does not wake the hub.
+#: A thread gives what a greenlet of another thread waits for, which does not wake the hub (a result only up to gevent 20.12).
 UNWOKEN = """
-import gevent, gevent.event, gevent.server, sys, threading, time
-result = gevent.event.AsyncResult()
+import gevent, gevent.event, gevent.queue, gevent.server, sys, threading, time
+result, items = gevent.event.AsyncResult(), gevent.queue.Queue()
 
 def signs():
     time.sleep(0.5)
-    if sys.argv[1] == "waits":
+    if sys.argv[2] == "waits":
         print("ready", flush=True)
         time.sleep(1000)
-    result.set(1)
+    result.set(1) if sys.argv[1] == "result" else items.put(1)
     print("ready", flush=True)
     time.sleep(1000)
 
 threading.Thread(target=signs, daemon=True).start()
 gevent.server.StreamServer(("127.0.0.1", 0), print).start()
-gevent.spawn(lambda: result.get()).join()
+gevent.spawn(lambda: result.get() if sys.argv[1] == "result" else items.get()).join()
 """
 
 
-@pytest.mark.parametrize(("does", "expected"), [("sets", "loop-not-woken"), ("waits", None)])
-def test_a_result_from_another_thread(does: str, expected: Optional[str], tmp_path: Path) -> None:
-    """The result is there, and the hub sleeps on; what is not there yet may still come."""
-    python = interpreter("3.8", "gevent==20.12.1", "greenlet<1")
-    with Program(python, UNWOKEN, tmp_path, does) as program:
+@pytest.mark.parametrize(
+    ("what", "packages"),
+    [
+        ("result", ("gevent==20.12.1", "greenlet<1")),
+        ("items", ("gevent==20.12.1", "greenlet<1")),
+        ("items", ("gevent==22.10.2",)),
+    ],
+)
+@pytest.mark.parametrize(("does", "expected"), [("gives", "loop-not-woken"), ("waits", None)])
+def test_what_another_thread_gives(
+    what: str, packages: Tuple[str, ...], does: str, expected: Optional[str], tmp_path: Path
+) -> None:
+    """The result or item is there, and the hub sleeps on; what is not there yet may still come."""
+    with Program(interpreter("3.8", *packages), UNWOKEN, tmp_path, what, does) as program:
         report = capture_pid(program.pid, tmp_path, "--observe", "0.5")
     sure = [finding["pattern"] for finding in report["findings"] if finding["confidence"] != "possible"]
     assert sure[:1] == ([expected] if expected else [])

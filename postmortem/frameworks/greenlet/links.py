@@ -249,7 +249,7 @@ class Links:
         for hub in hubs:
             hub.scheduled, hub.watched, hub.ready = 0, 0, None
         if len(hubs) == 1:
-            hubs[0].ready = len(self._scheduled | self._given_result())
+            hubs[0].ready = len(self._scheduled | self._satisfied())
         for address in self._started:
             hub_of = [by_loop[word] for word in self.primitives.words(address) if word in by_loop]
             kind = self._watcher_kind(address)
@@ -267,11 +267,22 @@ class Links:
         for hub in hubs:
             hub.descriptors = sorted(set(hub.descriptors))
 
-    def _given_result(self) -> Set[int]:
-        """Return the greenlets that have not been woken yet although the result that they wait for is there."""
-        results = {link.address for links in self._of.values() for link in links if link.kind == "result"}
-        given = {address for address in results if self.primitives.is_given(address)}
-        return {greenlet for greenlet, links in self._of.items() if any(link.address in given for link in links)}
+    def _satisfied(self) -> Set[int]:
+        """Return the greenlets that have not been woken yet although the result, or an item, that they wait for is there."""
+        waited = {self._blocks.get(link.address, link.address) for links in self._of.values() for link in links}
+        given = {address for address in waited if self.primitives.is_given(address) or self._lets_go_on(address)}
+        return {
+            greenlet
+            for greenlet, links in self._of.items()
+            if any(self._blocks.get(link.address, link.address) in given for link in links)
+        }
+
+    def _lets_go_on(self, address: int) -> bool:
+        """Return whether a gevent queue has items and room for more: whoever waits for it, to get or to put, can go on."""
+        queue = self.primitives.at(address)
+        if queue is None or queue.kind != "queue" or queue.library != "gevent" or not queue.value:
+            return False
+        return not queue.limit or queue.value < queue.limit
 
     # ------------------------------------------------------------------ answers
 
@@ -320,7 +331,7 @@ class Links:
             return primitive.locked is False
         if primitive.kind in ("semaphore", "event"):
             return bool(primitive.value and primitive.value > 0)
-        return False
+        return self._lets_go_on(primitive.address)
 
     def _awaited(self, links: Sequence[_Link], frames: Sequence[Frame]) -> Optional[Awaited]:
         greenlets = [self._exits.get(link.address, link.address) for link in links if self._is_end(link)]
