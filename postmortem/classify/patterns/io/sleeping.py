@@ -16,6 +16,7 @@ from typing import Iterator, Optional, Tuple
 
 from ....evidence import Process, Task, Thread
 from ....findings import Template, Text
+from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.knowledge import own_frame
 from ...facts.peers import server_of
@@ -23,6 +24,7 @@ from ...facts.view import View, is_python
 from ...pattern import Answer, Match, No, Pattern
 from ...roots.calls import calls_for_a_result
 from ...roots.rest import asks_for_lock, has_company
+from ...roots.walk import telling
 
 PATTERN = Pattern(
     id="sleeping",
@@ -104,7 +106,17 @@ def _sleeper(view: View, process: Process, main: Thread) -> Optional[Thread]:
     if _sleeps(main):
         return main
     behind = [t for t in process.threads if _sleeps(t) and any(w.is_main for w in view.waits_on(process, t.tid))]
-    return behind[0] if behind else None
+    return behind[0] if behind else _one_of_all(view, process, main)
+
+
+def _one_of_all(view: View, process: Process, main: Thread) -> Optional[Thread]:
+    """Return the first of several threads if all that could end the main thread's wait are in a long sleep; else None."""
+    edge = telling(view, Agent(process.pid, main.tid))
+    able = [view.graph.places.thread(agent) for agent in edge.wakers] if edge is not None else []
+    asleep = [
+        t for t in able if t is not None and _sleeps(t) and t.wait is not None and _too_long(view, t.wait.timeout_s)
+    ]
+    return asleep[0] if asleep and len(asleep) == len(able) else None
 
 
 def _sleeps(thread: Thread) -> bool:

@@ -54,6 +54,8 @@ MIN_MOVED = 0.3
 MIN_SHARE = 0.5
 #: Least number of waiters, and share of the window for which they waited, that tell a lock which is kept for longer than it.
 MIN_CROWD, KEPT = 5, 0.95
+#: Least share of waiting tasks that did not wait yet when the window began, which tells that each waits for less than it.
+MOST = 0.8
 #: Functions that take the next item out of a queue between processes, under its lock for reading.
 _TAKES = tuple((file, "get") for file in (*multiprocessing("queues"), *multiprocessing("pool"), "billiard/queues.py"))
 
@@ -192,7 +194,7 @@ def _of_tasks(view: View, process: Process, lock: Resource) -> Answer:
         doing = _DOING(wait=owner.wait.kind) if owner.wait is not None else None
         facts.append(_TASK_HOLDS(owner=Agent(process.pid, task=owner.id), at=at, doing=doing))
     handed = moved + bool(owner is not None and owner.moved)
-    long = moved < len(waiting) or len(waiting) >= MIN_CROWD  # else each of a few gets it within the window
+    long = moved < MOST * len(waiting)  # else nearly all came within the window, and may have the lock as soon
     return Match(
         confidence="likely" if long and (handed > 1 or handed >= MIN_MOVED * len(waiting)) else "possible",
         summary=_SUMMARY_OF_TASKS(count=len(waiting), lock=lock.description),

@@ -18,7 +18,16 @@ from ...pattern import Match
 from ...roots.rest import in_request
 from ...roots.roots import frame_of, kind_of
 from ...roots.walk import Way, follow
-from .queuedwork import able_beside, asked_by_itself, is_full, library_groups, signalled_by_queued, stays, want_results
+from .queuedwork import (
+    LONG_S,
+    able_beside,
+    asked_by_itself,
+    is_full,
+    library_groups,
+    signalled_by_queued,
+    stays,
+    want_results,
+)
 
 _SUMMARY = Template(
     "all {count} workers of {pool} are occupied by jobs that wait{at}, and {queued:n job} {queued:v wait} in its queue"
@@ -78,6 +87,8 @@ def occupied(view: View, process: Process) -> Iterator[Match]:
         elif view.window and all(_stays_in_its_job(view, process, way) for way in ways):
             yield _match(view, process, pool, ways, asks=all(_consumes(view, process, way) for way in ways))
         elif (pool.queued or 0) >= CROWD * len(workers) and all(_is_outside(view, way) for way in ways):
+            if all(_sleeps_long(view, way) for way in ways):
+                continue  # see sleeping
             yield _match(view, process, pool, ways, slow=True)
 
 
@@ -171,6 +182,13 @@ def _is_outside(view: View, way: Way) -> bool:
         and thread.wait.kind in ("socket", "sleep")
         and view.rests(thread)
     )
+
+
+def _sleeps_long(view: View, way: Way) -> bool:
+    """Return whether a worker is in a sleep that lasts a minute or more: that keeps it, however many there are."""
+    thread = view.graph.places.thread(way.start)
+    wait = thread.wait if thread is not None else None
+    return wait is not None and wait.kind == "sleep" and (wait.timeout_s or 0.0) >= LONG_S
 
 
 def _stays_in_its_job(view: View, process: Process, way: Way) -> bool:

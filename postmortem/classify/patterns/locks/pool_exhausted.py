@@ -228,7 +228,7 @@ def _crowded(view: View, process: Process, resource: Resource, holders: List[Hol
         _UNMOVED(count=sum(not _moves(view, a) for a in behind), waiting=len(behind), window=view.window or 0.0),
     ]
     moved = sum(_moves(view, agent) for agent in who)  # a pool that is only small lends to one after the other
-    nested = any(_wants_of_another(view, agent) for agent in who)  # else what they wait for may come
+    nested = any(_wants_of_another(view, agent, resource) for agent in who)  # else what they wait for may come
     return Match(
         confidence="likely" if nested and moved * 2 <= len(who) else "possible",
         summary=_CROWDED(
@@ -244,11 +244,12 @@ def _crowded(view: View, process: Process, resource: Resource, holders: List[Hol
     )
 
 
-def _wants_of_another(view: View, agent: Agent) -> bool:
-    """Return whether an agent waits, directly or through others, for a part of a pool."""
-    edge = follow(view, agent).edge
-    resource = view.graph.places.resource(edge.waiter.pid, edge.resource) if edge is not None else None
-    return resource is not None and resource.kind in _POOLS
+def _wants_of_another(view: View, agent: Agent, pool: Resource) -> bool:
+    """Return whether an agent waits, directly or through others, for a part of another pool."""
+    way = follow(view, agent)
+    edges = (*way.edges, *((way.edge,) if way.edge is not None else ()))
+    wanted = (view.graph.places.resource(edge.waiter.pid, edge.resource) for edge in edges)
+    return any(one is not None and one.kind in _POOLS and one.id != pool.id for one in wanted)
 
 
 def _moves(view: View, agent: Agent) -> bool:

@@ -14,7 +14,7 @@ from ...roots.rest import in_request, serves
 from ...roots.walk import follow, telling
 
 #: Seconds: a wait that gives up later than that keeps its thread.
-_LONG_S = 60.0
+LONG_S = 60.0
 #: Most agents visited on the way from a worker to the job that it needs.
 _FOLLOWED = 300
 #: Kinds whose threads run the jobs; the threads of a process pool only hand them out and collect what came of them.
@@ -160,7 +160,7 @@ def signalled_by_queued(view: View, process: Process, pool: Pool) -> List[Tuple[
 
 def stays(edge: Optional[Edge]) -> bool:
     """Return whether a wait has no time limit, or one that is a minute away or more: it keeps its thread."""
-    return edge is None or edge.endless is not False or (edge.remaining_s or 0.0) >= _LONG_S
+    return edge is None or edge.endless is not False or (edge.remaining_s or 0.0) >= LONG_S
 
 
 def able_beside(view: View, process: Process, pool: Pool, resource: Resource) -> List[Waker]:

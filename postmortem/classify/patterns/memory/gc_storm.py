@@ -24,6 +24,7 @@ from ...facts.clauses import named
 from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
+from ..asyncio.event_loop_starvation import CROWD
 
 PATTERN = Pattern(
     id="gc-storm",
@@ -105,8 +106,10 @@ def _match(view: View, process: Process, seen: Collections, share: float) -> Mat
     called = thread is not None and thread.calling is not None and thread.calling.function.startswith("gc.")
     if thread is not None:
         facts.append(_SETS_OFF(thread=named(thread), place=place, how=_BY_CALL() if called else None))
+    crowded = any((loop.ready or 0) >= CROWD for loop in process.loops)  # its objects alone keep the collector at work
+    likely = (share >= SURE_SHARE and _asked_for(seen)) or (share >= ALL and not crowded)
     return Match(
-        confidence="likely" if share >= ALL or (share >= SURE_SHARE and _asked_for(seen)) else "possible",
+        confidence="likely" if likely else "possible",
         summary=_SUMMARY(share=share, place=place),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, thread) for f in view.loops_around(frames[:3])),

@@ -17,9 +17,10 @@ exporters, listeners and pools anew in the child (`os.register_at_fork`, a pool'
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ....evidence import LeftBehind, NativeFrame, Process, PythonFrame, Resource, Task, Thread
+from ....evidence.vocabulary import TaskWaitKind
 from ....findings import Confidence, Culprit, Template, ThreadName
 from ....sourcepaths import is_program, package
 from ....waitgraph import Agent, Edge
@@ -54,6 +55,8 @@ PATTERN = Pattern(
 _SERVED = frozenset((
     "queue", "event", "condition", "semaphore", "barrier", "future", "async-future", "futex", "thread", "pool",
 ))  # fmt: skip
+#: What a task waits for until other code does work or signals.
+_SIGNALS: FrozenSet[TaskWaitKind] = frozenset(("queue", "event", "condition", "semaphore", "future"))
 #: Libraries in which every thread waits: they tell nothing about who serves whom.
 _RUNTIME = re.compile(
     r"/(libc|libpthread|libm|libdl|librt|libstdc\+\+|libc\+\+|libc\+\+abi|libgcc_s|ld-[\w-]+|ld|libpython[\d.]+\w*|python[\d.]*)"
@@ -121,7 +124,7 @@ def match(view: View) -> Iterator[Answer]:
     found = False
     for process in forked:
         answer = next(filter(None, (_of_thread(view, process, thread) for thread in process.threads)), None)
-        answer = answer or _of_tasks(view, process)
+        answer = answer or _of_tasks(view, process) or _of_helped_tasks(view, process)
         if answer is not None:
             found = True
             yield answer
@@ -340,6 +343,54 @@ def _of_tasks(view: View, process: Process) -> Optional[Match]:
         victims=tuple(view.victim_of(agent) for agent in view.graph.behind(frozenset(one for one, _f in frames))),
         pid=process.pid,
     )
+
+
+def _of_helped_tasks(view: View, process: Process) -> Optional[Match]:
+    """Return the match of tasks that wait inside a library for a thread of its own, which only the parent has.
+
+    They wait in the module that the parent's thread runs, and no thread of this process does.
+    """
+    parent = view.by_pid.get(process.ppid or 0)
+    here = {frame.file for thread in process.threads for frame in thread.python}
+    helpers = {frame.file: lost for lost, _t, frame in _helpers(view, process, parent)} if parent is not None else {}
+    waiting = [(task, file) for task in process.tasks for file in _asked_in(task) if file in helpers.keys() - here]
+    if parent is None or not waiting:
+        return None
+    first, file = waiting[0]
+    agents = [Agent(process.pid, task=task.id) for task, _file in waiting]
+    edge = next(iter(view.graph.edges.get(agents[0], ())), None)
+    lost = helpers[file]
+    server, at = ThreadName(lost.tid, lost.name), clauses.at(own_frame(first.stack))
+    what = edge.what if edge is not None else None
+    frames = {own_frame(task.stack): agent for (task, _file), agent in zip(waiting, agents)}
+    running = view.main(process) or process.threads[0]
+    return Match(
+        confidence="likely",
+        summary=_LIKE_SUMMARY(thread=agents[0], pid=process.pid, at=at, what=what, server=server, parent=parent.pid),
+        evidence=(
+            _WAITS(thread=agents[0], at=at, what=what),
+            _BESIDE(server=server, parent=parent.pid, file=file),
+            *view.graph.reasons(agents[0]),
+        ),
+        culprits=(
+            *(view.culprit_of(agent, frame) for frame, agent in frames.items() if frame is not None),
+            *_culprits(view, process, running, (lost,)),
+        ),
+        victims=tuple(view.victim_of(agent) for agent in (*agents[1:], *view.graph.behind(frozenset(agents)))),
+        pid=process.pid,
+    )
+
+
+def _asked_in(task: Task) -> Iterator[str]:
+    """Yield the files of the library that the program's code in a task has called, if it waits there without a time limit."""
+    wait = task.wait
+    if task.state != "pending" or task.ready or wait is None or wait.endless is not True or wait.kind not in _SIGNALS:
+        return
+    for frame in task.stack:
+        if is_program(frame.file):
+            return
+        if not is_stdlib(frame):
+            yield frame.file
 
 
 def _awaits_for_ever(view: View, process: Process, task: Task) -> bool:

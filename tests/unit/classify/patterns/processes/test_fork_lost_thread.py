@@ -286,3 +286,37 @@ def test_what_a_librarys_thread_hands_back_through_a_queue(beside: bool, expecte
     leading = classify(evidence(process([main, sender]), child)).findings[0]
     assert (leading.pattern, leading.culprits[0].line) == (expected, 49)
     assert leading.confidence != "proven"
+
+
+@pytest.mark.parametrize("here", [False, True])
+def test_tasks_that_wait_in_a_library_for_its_own_thread(here: bool) -> None:
+    """Two greenlets wait in the module that the parent's helper runs; not if this process has such a helper, too."""
+    library = "/venv/lib/python3.12/site-packages/green"
+    asks = (
+        frame("wait", 125, f"{library}/event.py"),
+        frame("execute", 124, f"{library}/helpers.py"),
+        frame("scale", 48),
+    )
+    works = (*stack("threading.wait", "queue.get"), frame("work", 78, f"{library}/helpers.py"))
+    tasks = tuple(
+        Task(f"t-{n}", f"T-{n}", "pending", "l", asks, "Event", wait=TaskWait("future", f"f-{n}", endless=True))
+        for n in (1, 2)
+    )
+    futures = tuple(
+        Resource(
+            f"f-{n}", "async-future", f"green.Event {n}", waiting_tasks=(f"t-{n}",),
+            wakers=(Waker("reach", "memory", task=f"t-{3 - n}"),), closed=True,
+        )
+        for n in (1, 2)
+    )  # fmt: skip
+    waits = Wait("condition", "futex", "q-0", endless=False)
+    hub = thread(2, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=True), is_main=True)
+    child = process(
+        [hub, *([thread(30, works, wait=waits)] if here else [])], pid=2, ppid=1, tasks=tasks, resources=futures,
+        loops=(Loop("l", 2, main_task="t-0"),), forked=True, left_behind=(LeftBehind(20, "helper"),),
+    )  # fmt: skip
+    helper = thread(20, works, name="helper", wait=waits)
+    main = thread(1, [frame("main", 31)], wait=Wait("process", "wait4", pid=2, endless=True))
+    found = classify(evidence(process([main, helper]), child)).findings
+    sure = {f.culprits[0].line for f in found if f.pattern == "fork-lost-thread" and f.confidence == "likely"}
+    assert (48 in sure) is not here
