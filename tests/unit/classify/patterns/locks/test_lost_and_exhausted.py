@@ -625,25 +625,37 @@ def test_a_pool_whose_holders_wait_long(waiting: int, moved: int, said: Optional
     assert found(whole([main, *holders, *queue], pool, inner)).get("pool-exhausted") == said
 
 
-def test_a_pool_whose_holders_wait_for_a_part_of_another() -> None:
-    """Those that have a part of the outer pool queue for the inner one, whose holders go on now and then."""
-    outer, queue = (2, 3), (10, 11, 12)
-    holders = [replace(waits(n, "i", 51, gate="inner"), counters=counters(0.0, switches=0)) for n in outer]
-    waiting = [replace(waits(n, "q", 63, gate="outer"), counters=counters(0.0, switches=0)) for n in queue]
-    lends = thread(4, (frame("send", 70),), wait=Wait("socket", "recvfrom", timeout_s=2.0, endless=False))
-    pools = (
+@pytest.mark.parametrize(("nested", "expected"), [(True, "likely"), (False, "possible")])
+def test_a_pool_whose_holders_wait_for_those_who_want_a_part_of_another(nested: bool, expected: str) -> None:
+    """Each that has a part of the outer pool joins a thread that queues for the inner one, or works on its own."""
+    queue, still = (10, 11, 12), counters(0.0, switches=0)
+    joins = [
+        thread(n, (*stack("threading.join"), frame("ask", 51)), joins=n + 3, counters=still,
+               wait=Wait("thread", "futex", f"ends-{n}", endless=True))
+        for n in (2, 3)
+    ]  # fmt: skip
+    peer = Wait("socket", "recvfrom", timeout_s=2.0, endless=False)
+    inner = [replace(waits(n, "i", 70, gate="inner"), counters=still) for n in (5, 6)]
+    works = [thread(n, (frame("send", 70),), wait=peer, counters=still) for n in (5, 6)]
+    waiting = [replace(waits(n, "q", 63, gate="outer"), counters=still) for n in queue]
+    resources = (
+        *(Resource(f"ends-{n}", "thread", f"thread T-{n + 3}", n + 3, "recorded", (n,)) for n in (2, 3)),
         Resource(
             "outer", "pool", "lab.Pool (size 2, 2 in use)", waiters=queue, value=0, limit=2,
-            wakers=tuple(Waker("holder", "memory", tid=n, frame=frame("take", 63)) for n in outer),
+            wakers=tuple(Waker("holder", "memory", tid=n, frame=frame("take", 63)) for n in (2, 3)),
         ),
         Resource(
-            "inner", "pool", "lab.Inner (size 1, 1 in use)", waiters=outer, value=0, limit=1,
+            "inner", "pool", "lab.Inner (size 1, 1 in use)", waiters=(5, 6) if nested else (), value=0, limit=1,
             wakers=(Waker("holder", "memory", tid=4, frame=frame("borrow", 69)),),
         ),
+        Resource("q", "queue", "Queue", waiters=queue),
+        Resource("i", "queue", "Queue", waiters=(5, 6) if nested else ()),
     )  # fmt: skip
-    slept = (Resource("q", "queue", "Queue", waiters=queue), Resource("i", "queue", "Queue", waiters=outer))
-    main = thread(1, (frame("main", 9),), wait=Wait("sleep", "clock_nanosleep", timeout_s=5.0))
-    assert found(whole([main, lends, *holders, *waiting], *pools, *slept))["pool-exhausted"] == "likely"
+    lends = thread(4, (frame("send", 71),), wait=peer)
+    main = thread(1, [frame("main", 9)], wait=Wait("sleep", "clock_nanosleep", timeout_s=5.0))
+    known = whole([main, lends, *joins, *(inner if nested else works), *waiting], *resources)
+    said = [f.confidence for f in classify(known).findings if f.pattern == "pool-exhausted"]
+    assert said[:1] == [expected]
 
 
 @pytest.mark.parametrize(
