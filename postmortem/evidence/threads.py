@@ -7,7 +7,7 @@ from typing import Dict, Optional, Tuple
 import msgspec
 
 from .stacks import Calling, Frame, LeftOut, NativeFrame, PythonFrame, Recursion, Sample, ThreadException
-from .vocabulary import Doing, GilState, OwnerBasis, WaitKind, WaitVerb
+from .vocabulary import Deed, Doing, GilState, OwnerBasis, WaitKind, WaitVerb
 
 
 class Counters(msgspec.Struct, frozen=True):
@@ -120,6 +120,8 @@ class Thread(msgspec.Struct, frozen=True):
     # True: it sleeps in an endless loop, all code of which was evaluated, and only sleeps and counts; None: not known
     quiet: Optional[bool] = None
     rounds: Optional[Rounds] = None
+    # of a thread that will go on: what its code names; None: not looked at
+    deeds: Optional[Tuple[Deed, ...]] = None
 
     @property
     def python(self) -> Tuple[PythonFrame, ...]:

@@ -10,11 +10,13 @@ from functools import partial
 from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from ...evidence import Fact, Process, PythonFrame, Thread
+from ...evidence.vocabulary import Deed
 from ...findings import Confidence, Culprit, Slot, Template
 from ...findings.found import Said
 from ...findings.told import RootKind
 from ...waitgraph import Agent, Edge
 from ..facts import clauses, knowledge
+from ..facts.deeds import who_comes_to
 from ..facts.view import View
 from ..pattern import Match
 from .rest import asks_for_lock
@@ -329,10 +331,14 @@ def _awaits_a_client(view: View, edge: Edge, following: Agent) -> bool:
 def _has_user(view: View, pid: int, edge: Edge, following: Agent) -> bool:
     """Return whether another thread of a process than the one that is followed may use its end of a pipe or socket.
 
-    It waits at the end, or for something else without a limit, after which it may come back to it.
+    It waits at the end, or for something else without a limit, after which it may come back to it; or it goes on, and its
+    code reads, or releases a lock on a file.
     """
     process = view.by_pid.get(pid)
     others = [one for one in process.threads if Agent(pid, one.tid) not in (following, edge.waiter)] if process else []
+    deed: Optional[Deed] = "releases" if edge.kind == "file-lock" else "reads" if edge.verb == "writes to" else None
+    if process is not None and deed is not None and any(one in others for one in who_comes_to(view, process, deed)):
+        return True
     return any(one.python and one.wait is not None and one.wait.endless and not view.idle(one) for one in others)
 
 

@@ -60,6 +60,18 @@ class Functions:
         except (Fault, NotThat):
             return None
 
+    def globals(self, function: int) -> int:
+        """Return the address of a Python function's globals; 0 if unreadable.
+
+        PyFunctionObject.func_globals is the first field since 3.10; before, it follows func_code (Include/funcobject.h).
+        """
+        layout = self._objects.layout
+        first = layout.func_code - layout.ob_extra >= 48
+        try:
+            return int(self._objects.field(function, 16 if first else 24) or 0) if function else 0
+        except Fault:
+            return 0
+
     def closure(self, called: Optional[int]) -> Dict[str, int]:
         """Return name → value of a function's free variables, the last of its code's names."""
         function, objects = self.function(called), self._objects

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
+from typing import Dict, FrozenSet, Iterator, List, Set, Tuple
 
 from ...memory import Fault
 from ..frames.calls import callable_name
@@ -107,7 +107,7 @@ class _Search:
             return (callable_name(self._objects, value) or "") in self._wanted
         function = self._functions.function(value)
         code = self._functions.code(function)
-        return code is not None and self.asks(code, self._globals(function or 0), depth)
+        return code is not None and self.asks(code, self._functions.globals(function or 0), depth)
 
     def _named(self, names: Tuple[str, ...], namespace: int) -> Iterator[int]:
         """Yield the values that names may refer to: methods of ``self``, globals, attributes of modules."""
@@ -123,14 +123,3 @@ class _Search:
             if self._objects.type_name(value) == "module":
                 inner = self._objects.text_dict(self._objects.field(value, 16))
                 yield from (inner[other] for other in names if other in inner)
-
-    def _globals(self, function: int) -> int:
-        """Return the globals of a function. Raises Fault.
-
-        PyFunctionObject.func_globals is the first field since 3.10; before, it follows func_code
-        (Include/funcobject.h).
-        """
-        layout = self._objects.layout
-        first = layout.func_code - layout.ob_extra >= 48
-        at: Optional[int] = self._objects.field(function, 16 if first else 24)
-        return at or 0

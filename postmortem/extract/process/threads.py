@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...cpython.execution.library import Library, Limits
 from ...cpython.execution.quiet import Quiet
 from ...cpython.frames.frame import Frame as PyFrame
 from ...cpython.frames.nativecalls import native_call
+from ...cpython.frames.usednames import UsedNames
 from ...cpython.state.interpreter import ThreadState
 from ...evidence import Calling, Gap, HeldLock, NativeFrame, Rounds, Thread, Wait
 from ...evidence import replace as changed
+from ...evidence.vocabulary import Deed
 from ...libc import FutexCall
 from ...memory import CoreThread
 from ...timelimits import TimeLimit
@@ -28,6 +30,18 @@ from .waiting import Books, WaitReader
 
 #: Seconds for the evaluation of all loops of a process in which threads sleep.
 QUIET_S = 0.3
+#: Seconds for the search of all threads' code.
+DEEDS_S = 0.5
+#: Names of operations that read, release or end a transaction, of files, sockets, pipes, queues, locks and connections (the
+#: documentation of io, socket, multiprocessing, fcntl, PEP 249).
+_DEEDS: Dict[Deed, FrozenSet[str]] = {
+    "reads": frozenset((
+        "read", "read1", "readinto", "readline", "readlines", "readexactly", "readuntil", "recv", "recv_into", "recv_bytes",
+        "recvmsg", "recvfrom", "get", "get_nowait", "communicate",
+    )),
+    "releases": frozenset(("release", "unlock", "flock", "lockf", "LOCK_UN", "close", "unlink")),
+    "commits": frozenset(("commit", "rollback", "execute", "executemany", "executescript")),
+}  # fmt: skip
 #: Fields that a reading of a loop's variables has.
 _ROUNDS = frozenset(("function", "file", "first_line", "looks", "turns", "changed"))
 
@@ -66,6 +80,8 @@ class _ThreadReader:
         self._holders = holders(context.raw.window)
         self._library: Optional[Library] = None
         self._limit = TimeLimit(QUIET_S)
+        self._names: Optional[UsedNames] = None
+        self._deeds_limit = TimeLimit(DEEDS_S)
 
     @property
     def calls(self) -> Mapping[int, FutexCall]:
@@ -102,6 +118,7 @@ class _ThreadReader:
             calling=self._calling(state, frames),
             quiet=self._is_quiet(thread.tid, state, wait),
             rounds=self._rounds(state),
+            deeds=self._will_do(frames, wait),
         )
         return draft, frames
 
@@ -132,6 +149,17 @@ class _ThreadReader:
         if self._limit.passed():
             return None
         return Quiet(self._library, Limits(self._limit)).is_quiet(state.frames) or None
+
+    def _will_do(self, frames: Sequence[PyFrame], wait: Optional[Wait]) -> Optional[Tuple[Deed, ...]]:
+        """Return what the code of a thread names that runs, or whose wait has a time limit; None without one, or too late."""
+        if self._python is None or not frames or (wait is not None and wait.endless is not False):
+            return None
+        if self._names is None:
+            self._names, self._deeds_limit = UsedNames(self._python.frames), TimeLimit(DEEDS_S)
+        if self._deeds_limit.passed():
+            return None
+        names = self._names.of(frames)
+        return tuple(deed for deed, words in _DEEDS.items() if not words.isdisjoint(names))
 
     def _joined(self, tid: int) -> Optional[int]:
         return self._books.locks.joined(tid) if self._books is not None else None

@@ -211,7 +211,7 @@ class Polling:
     def _variable(
         self, loop: Loop, rounds: Rounds, named: Callable[[str], Optional[int]], depth: int
     ) -> Optional[Polled]:
-        """Return the only attribute that a loop which does nothing else tests, while it is false; None for other loops.
+        """Return the only attribute that a loop which does nothing else tests and does not set, while it is false; else None.
 
         Those of classes and modules are left out: more code than that which has the object can set them.
         """
@@ -233,7 +233,7 @@ class Polling:
             found[owner, node.attr] = bool(constant.value)
         (owner, name), is_true = next(iter(found.items()), ((0, ""), True))
         stops = any(word in name.lower() for word in _STOPS)
-        if len(found) != 1 or is_true or stops or self._memory.kind(owner) is not None:
+        if len(found) != 1 or is_true or stops or self._memory.kind(owner) is not None or _sets(loop, name):
             return None
         return Polled(owner, "variable", name, True, None, depth, rounds.length_s)
 
@@ -500,3 +500,11 @@ def pauses(frames: Sequence[Frame], most: int = 6) -> int:
         if not is_stdlib(frame.code.filename):
             return depth
     return 0
+
+
+def _sets(loop: Loop, name: str) -> bool:
+    """Return whether a loop itself gives an attribute of this name a value: then it waits for nobody else to do so."""
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Store)
+        for node in ast.walk(loop)
+    )

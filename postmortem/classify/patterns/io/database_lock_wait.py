@@ -30,6 +30,7 @@ from ....findings import Template
 from ....findings.found import Said
 from ....waitgraph import Agent
 from ...facts import clauses
+from ...facts.deeds import later, who_comes_to
 from ...facts.knowledge import is_library, is_stdlib, own_frame
 from ...facts.peers import clients_of, server_of
 from ...facts.sessions import Session, session_of, sessions
@@ -443,8 +444,10 @@ def _embedded(view: View, process: Process, thread: Thread, lasts: Optional[bool
     holder = view.by_pid.get(wanted.owner_pid or 0) if wanted is not None else None
     main = view.main(holder) if holder is not None and holder is not process else None
     goes_on = main is not None and view.moves(main)
+    own = [t for t in process.threads if _retries(t)]
+    committing = who_comes_to(view, process, "commits", *own) if holder is process else []
     return Match(
-        confidence="likely" if lasts and not goes_on else "possible",
+        confidence="likely" if lasts and not (goes_on or committing) else "possible",
         summary=_RETRIES(thread=clauses.named(thread), call=call, at=clauses.at(frame)),
         remedy=_EMBEDDED_REMEDY(),
         evidence=(
@@ -453,6 +456,7 @@ def _embedded(view: View, process: Process, thread: Thread, lasts: Optional[bool
             *((_OTHER(holder=clauses.process(holder)),) if holder is not None and holder is not process else ()),
             *((_OWN(pid=process.pid),) if holder is process else ()),
             *((_GOES_ON(),) if goes_on else ()),
+            *later("commits", committing),
         ),
         culprits=(view.culprit(process, frame, thread),) if frame is not None else (),
         pid=process.pid,

@@ -20,6 +20,7 @@ from ....findings import Template, Text
 from ....findings.found import Said
 from ....waitgraph import Agent
 from ...facts import clauses
+from ...facts.deeds import later, who_comes_to
 from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
@@ -109,8 +110,10 @@ def _judge(view: View, waiter: Waiter) -> Answer:
         if agent.tid == agent.pid
     }
     # a process whose main thread waits for this one is not the cause, whatever its other threads do
+    releasing = [t for h in holders if h is not process for t in who_comes_to(view, h, "releases")]
+    facts += later("releases", releasing)
     holders = [h for h in holders if h.pid not in beside]
-    at_work = any(h is not process and _may_release(view, h) for h in holders)
+    at_work = bool(releasing) or any(h is not process and _may_release(view, h) for h in holders)
     # if its own process holds the lock, and the other threads work or there are none, the polling thread may hold it
     # itself while it sleeps
     others = [t for t in process.threads if t is not waiter.thread and t.python]

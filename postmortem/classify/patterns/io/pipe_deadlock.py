@@ -22,6 +22,7 @@ from ....findings import Template
 from ....findings.found import Said
 from ....waitgraph import Agent
 from ...facts import clauses
+from ...facts.deeds import later, who_comes_to
 from ...facts.knowledge import FEEDS, in_table, own_frame
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
@@ -223,6 +224,8 @@ def _match(view: View, writer: Waiter, back: Waiter) -> Match:
     # another thread that moves may read the pipe later; one that moved while the writer slept all through the window does not
     asleep = bool(view.window) and view.switches(writer.thread) == 0
     others = [t for t in back.process.threads if t is not back.thread and t.python and view.moves(t) and not asleep]
+    others += (reading := who_comes_to(view, back.process, "reads", back.thread, writer.thread))
+    facts += later("reads", reading)
     own, both = back is writer, back.task is None and writes(back) and back is not writer
     written = _FULL_PIPE() if pipe.kind != "terminal" else _OUTPUT()
     summary = _SUMMARY(waiter=back.who, at=at, writer=clauses.process(writer.process), written=written)

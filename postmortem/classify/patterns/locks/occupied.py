@@ -248,7 +248,9 @@ def _match(view: View, process: Process, pool: Pool, ways: List[Way], slow: bool
     able = [r for r in process.resources if r.id in wanted and able_beside(view, process, pool, r)]
     at = clauses.at(frames[0]) if frames else None
     stands = view.window is not None and all(_stands(view, way) for way in ways)
-    sure = asks or (endless and (stands or view.window is None)) or (not slow and asked_by_itself(process, pool))
+    again = not stands  # a time limit that was not reached lets a worker go, one that was reached did not
+    sure = asks or (endless and (stands or view.window is None))
+    sure = sure or ((endless or again) and not slow and asked_by_itself(process, pool))
     told = _SUMMARY(count=len(ways), pool=pool.description, at=at, queued=pool.queued) if len(ways) > 1 else None
     return Match(
         confidence="likely" if sure and not slow and not able else "possible",

@@ -19,6 +19,7 @@ from ....evidence import Process, Resource, Thread
 from ....findings import Template, Text
 from ....waitgraph import Agent
 from ...facts import clauses
+from ...facts.deeds import later, who_comes_to
 from ...facts.knowledge import multiprocessing, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, Pattern
@@ -126,10 +127,11 @@ def _match(view: View, process: Process, thread: Thread, child: Process, feeder:
     frame = own_frame(thread.python)
     who, at, pipe = clauses.named(thread), clauses.at(frame), _pipe(feeder)
     proven = graph.stuck(agent) == "proven"
+    reading = who_comes_to(view, process, "reads", thread)
     turn = _TURN(feeder=clauses.named(feeder.thread), child=child.pid, writer=feeder.process.pid)
     writer, full = clauses.named(feeder.writer), _THE_PIPE(pipe=pipe.description) if pipe is not None else _A_PIPE()
     return Match(
-        confidence="proven" if proven else "likely",
+        confidence="proven" if proven else "possible" if reading else "likely",
         summary=_SUMMARY(thread=who, pid=process.pid, child=child.pid, at=at),
         evidence=(
             _WAITS(thread=who, at=at, child=child.pid),
@@ -137,7 +139,7 @@ def _match(view: View, process: Process, thread: Thread, child: Process, feeder:
             *((turn,) if feeder.writer is not feeder.thread else ()),
             _IS_FULL(writer=writer, pid=feeder.process.pid, pipe=full),
             *_readers(pipe),
-            *(graph.reasons(agent) if proven else ()),
+            *(graph.reasons(agent) if proven else later("reads", reading)),
         ),
         culprits=(view.culprit(process, frame, thread),) if frame else (),
         victims=(view.victim(process, thread),),

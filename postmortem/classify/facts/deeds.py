@@ -1,0 +1,41 @@
+"""Threads that may come to read a pipe, release a lock or end a transaction of their process, as far as their code tells."""
+
+from __future__ import annotations
+
+from typing import Dict, List
+
+from ...evidence import Process, Thread
+from ...evidence.vocabulary import Deed
+from ...findings import Template, Text
+from .clauses import named
+from .view import View
+
+_LATER: Dict[Deed, Template] = {
+    "reads": Template(
+        "what would decide it: whether {thread}, which goes on later and whose code reads, comes to read this"
+    ),
+    "releases": Template(
+        "what would decide it: whether {thread}, which goes on later and whose code releases something, comes to release this"
+    ),
+    "commits": Template(
+        "what would decide it: whether {thread}, which goes on and whose code uses a database, comes to end its transaction"
+    ),
+}
+
+
+def who_comes_to(view: View, process: Process, deed: Deed, *apart: Thread) -> List[Thread]:
+    """Return the threads of a process that go on, and whose code names what would end a wait.
+
+    A thread that woke during the window had its chance to read or release, unless it computes.
+
+    ``apart``: threads not to return
+    """
+    found = [thread for thread in process.threads if thread not in apart and deed in (thread.deeds or ())]
+    if deed == "commits":
+        return found
+    return [thread for thread in found if not view.moves(thread) or view.computes(thread)]
+
+
+def later(deed: Deed, threads: List[Thread]) -> List[Text]:
+    """Return the text on the first of these threads; none without one."""
+    return [_LATER[deed](thread=named(thread)) for thread in threads[:1]]
