@@ -159,7 +159,7 @@ class Job:
 
 
 job = Job()
-other_job = Job()
+other_job, own_job = Job(), Job()
 
 
 def event_variable():
@@ -199,6 +199,12 @@ def rest_while_running():
 def rest_until_stopped():
     while not job.stopping:
         time.sleep(0.05)
+
+
+def rest_variable_that_the_loop_sets():
+    while not own_job.loaded:
+        time.sleep(0.05)
+        own_job.loaded = own_job.loaded
 
 
 def rest_two_variables():

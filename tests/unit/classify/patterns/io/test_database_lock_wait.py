@@ -10,6 +10,7 @@ from postmortem.classify.facts.view import View
 from postmortem.classify.roots.roots import roots
 from postmortem.evidence import Calling, End, Evidence, Loop, NativeFrame, PythonFrame, Resource, Task, TaskWait, Wait
 from postmortem.evidence import replace as changed
+from postmortem.evidence.vocabulary import Deed
 
 from .....support.make import counters, evidence, found, frame, lines, process, samples, stack, thread, verdict
 
@@ -132,6 +133,20 @@ def test_another_program_whose_transaction_goes_on(switches: int, expected: str)
     nap = Wait("sleep", "clock_nanosleep", timeout_s=0.35, endless=False)
     books = thread(2, stack("book"), wait=nap, counters=counters(switches=switches), is_main=True)
     known = evidence(process([till], resources=(wanted,)), process([books], pid=2), window=1.0)
+    assert found(known).get("database-lock-wait") == expected
+
+
+@pytest.mark.parametrize(("deeds", "expected"), [(("commits",), "possible"), ((), "likely"), (None, "likely")])
+def test_another_thread_whose_transaction_goes_on(deeds: Optional[Tuple[Deed, ...]], expected: str) -> None:
+    """Its code uses the database, and it goes on; a thread that only counts is no such thread."""
+    wanted = Resource("f", "file-lock", "lock on till.db", waiters=(1,), owner_pid=1, owner_basis="recorded")
+    wait = Wait("file", "clock_nanosleep", "f", endless=False, polls_s=0.1)
+    till = thread(
+        1, stack("write"), wait=wait, calling=Calling("sqlite3.Connection.execute", lasts_s=1.0), deeds=("commits",)
+    )
+    nap = Wait("sleep", "clock_nanosleep", timeout_s=0.35, endless=False)
+    books = thread(2, stack("book"), wait=nap, counters=counters(switches=3), deeds=deeds)
+    known = evidence(process([till, books], resources=(wanted,)), window=1.0)
     assert found(known).get("database-lock-wait") == expected
 
 

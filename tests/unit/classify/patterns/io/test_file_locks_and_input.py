@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
+import pytest
+
 from postmortem.evidence import (
     Calling,
     End,
@@ -19,7 +21,7 @@ from postmortem.evidence import (
     Waker,
 )
 from postmortem.evidence import replace as changed
-from postmortem.evidence.vocabulary import EndMode
+from postmortem.evidence.vocabulary import Deed, EndMode
 
 from .....support.diagnosed import classify
 from .....support.make import counters, evidence, found, frame, silent, stack, thread, verdict
@@ -88,6 +90,28 @@ def test_a_lock_whose_holder_waits_for_who_asks() -> None:
     assert (first.pattern, first.confidence, first.culprits[0].pid) == ("file-lock-wait", "likely", CHILD)
     alone = of(PARENT, (main,), (awaited,), signal_handlers=(), catches=())
     assert found(asks(alone, endless=True, owner_pid=PARENT))["file-lock-wait"] == "proven"
+
+
+@pytest.mark.parametrize(
+    ("deeds", "switches", "expected"),
+    [
+        (("releases",), 0, "possible"),
+        (("reads",), 0, "likely"),
+        ((), 0, "likely"),
+        (("releases",), 2, "likely"),
+        (None, 0, "likely"),
+    ],
+)
+def test_a_lock_that_another_thread_of_the_holder_releases_later(
+    deeds: Optional[Tuple[Deed, ...]], switches: int, expected: str
+) -> None:
+    """The holder's main thread waits for who asks; a thread that sleeps on will release it, one that woke meanwhile did not."""
+    awaited = child(CHILD)
+    sleeps = Wait("sleep", "clock_nanosleep", endless=False)
+    writes = thread(7, stack("write"), wait=sleeps, counters=counters(switches=switches), deeds=deeds)
+    busy = of(PARENT, (waits(awaited, "wait4", PARENT, "prepare"), writes), (awaited,), signal_handlers=(), catches=())
+    known = changed(asks(busy, owner_pid=PARENT), window_s=1.0)
+    assert found(known)["file-lock-wait"] == expected
 
 
 def test_workers_that_take_turns_to_accept() -> None:

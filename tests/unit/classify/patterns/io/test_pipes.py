@@ -20,7 +20,7 @@ from postmortem.evidence import (
     Waker,
 )
 from postmortem.evidence import replace as changed
-from postmortem.evidence.vocabulary import EndMode
+from postmortem.evidence.vocabulary import Deed, EndMode
 
 from .....support.diagnosed import classify
 from .....support.make import counters, evidence, found, frame, process, silent, stack, thread
@@ -117,6 +117,15 @@ def test_another_thread_that_went_on_and_did_not_read(woken: int, expected: str)
     blocked = writer()
     awake = changed(blocked, threads=(changed(blocked.threads[0], counters=counters(switches=woken)),))
     assert found(evidence(waiting_parent(ticks), awake))["pipe-deadlock"] == expected
+
+
+@pytest.mark.parametrize(("deeds", "expected"), [(("reads",), "possible"), (("releases",), "likely"), ((), "likely")])
+def test_another_thread_whose_code_reads_later(deeds: Tuple[Deed, ...], expected: str) -> None:
+    """It sleeps on, and did not wake while the writer slept: what it does then, its code tells."""
+    sleeps = Wait("sleep", "clock_nanosleep", endless=False, timeout_s=13.0)
+    other = thread(9, stack("forward"), wait=sleeps, counters=counters(switches=0), deeds=deeds)
+    known = changed(evidence(waiting_parent(other), writer()), window_s=1.0)
+    assert found(known)["pipe-deadlock"] == expected
 
 
 def test_a_parent_that_reads_comes_back() -> None:

@@ -9,7 +9,7 @@ import pytest
 from postmortem import evidence as ev
 from postmortem.evidence import End, Evidence, Pool, Process, PythonFrame, Resource, Task, TaskWait, Thread, Wait, Waker
 from postmortem.evidence import replace as changed
-from postmortem.evidence.vocabulary import WakerBasis
+from postmortem.evidence.vocabulary import Deed, WakerBasis
 from postmortem.findings import Finding
 
 from .....support.diagnosed import classify
@@ -478,6 +478,21 @@ def test_the_copy_of_multiprocessing_that_pathos_uses() -> None:
 def test_a_thread_that_may_read_is_a_doubt() -> None:
     """The parent has another thread, which runs: it may empty the pipe, and one moment does not show whether it does."""
     assert found(drain(reads=True)).get("mp-join-before-drain") == "possible"
+
+
+@pytest.mark.parametrize(("deeds", "expected"), [(("reads",), "possible"), ((), "likely")])
+def test_a_thread_that_comes_to_read_the_queue(deeds: Tuple[Deed, ...], expected: str) -> None:
+    """It sleeps until its time has come; a thread that only counts never reads."""
+    known, still = drain(), counters(switches=0)
+    sleeps = Wait("sleep", "clock_nanosleep", endless=False, timeout_s=13.0)
+    later = thread(9, [frame("run")], wait=sleeps, deeds=deeds)
+    parent, *children = known.processes
+    several = [
+        changed(one, threads=tuple(changed(each, counters=still) for each in one.threads))
+        for one in (changed(parent, threads=(*parent.threads, later)), *children)
+    ]
+    first = leading(changed(known, processes=tuple(several), window_s=1.0))
+    assert (first.pattern, first.confidence) == ("mp-join-before-drain", expected)
 
 
 def test_a_wait_for_a_child_that_is_no_join() -> None:
