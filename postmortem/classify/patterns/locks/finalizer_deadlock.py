@@ -88,7 +88,8 @@ def match(view: View) -> Iterator[Answer]:
 def _owes(view: View, process: Process, thread: Thread, holder: Thread, ran: Interruption) -> bool:
     """Return whether the lock's holder waits for what the thread did, or had, before the finalizer began."""
     agent, other = Agent(process.pid, thread.tid), Agent(process.pid, holder.tid)
-    if view.graph.stuck(agent) is None or other not in view.graph.behind(frozenset((agent,))):
+    alone = any(edge.wakers == (agent,) and edge.endless for edge in view.graph.edges.get(other, ()))
+    if view.graph.stuck(agent) is None or not (alone or other in view.graph.behind(frozenset((agent,)))):
         return False
     wanted = {r.id for r in process.resources if r.waiters}
     return not any(h.depth < ran.depth and h.resource in wanted for h in thread.holds)

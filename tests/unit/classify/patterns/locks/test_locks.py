@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Tuple
 
 import pytest
 
@@ -176,6 +176,18 @@ def test_a_destructor_that_the_collector_runs_wants_a_lock_of_who_waits_for_it()
     assert lines(known)[:2] == [11, 20]
     assert found(collected("_Py_Dealloc", basis="recorded", gc=False))["finalizer-deadlock"] == "proven"
     assert found(collected())["finalizer-deadlock"] == "likely"  # no symbols, but the interpreter says who collects
+
+
+@pytest.mark.parametrize(("others", "expected"), [((), True), ((3,), False)])
+def test_a_destructor_whose_lock_is_held_by_who_waits_for_its_signal(others: Tuple[int, ...], expected: bool) -> None:
+    """Only the thread that collects would set the event that the holder waits for; not if a third one would, too."""
+    known = collected("dealloc", "_Py_Dealloc", "gc_collect_main").processes[0]
+    wakers = tuple(Waker("reach", "memory", tid=tid) for tid in (2, *others))
+    event = Resource("f-1", "event", "Event done (not set)", waiters=(1,), wakers=wakers, closed=True)
+    third = thread(3, [frame("serve")], wait=Wait("socket", "accept", endless=True)) if others else None
+    threads = (*known.threads, third) if third is not None else known.threads
+    led = verdict(evidence(changed(known, threads=threads, resources=(event, known.resources[1]))))
+    assert (led == "finalizer-deadlock") is expected
 
 
 def test_a_lock_of_another_thread_outside_of_finalizers() -> None:
