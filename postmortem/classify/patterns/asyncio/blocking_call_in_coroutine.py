@@ -25,7 +25,19 @@ from ...facts import knowledge
 from ...facts.clauses import named
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
-from .loopsteps import calls_out, computes, fills, inside, is_alone, is_coroutine, kept_in, others, running, step
+from .loopsteps import (
+    calls_out,
+    computes,
+    fills,
+    inside,
+    is_alone,
+    is_coroutine,
+    kept_in,
+    others,
+    running,
+    same_call,
+    step,
+)
 
 PATTERN = Pattern(
     id="blocking-call-in-coroutine",
@@ -161,6 +173,7 @@ def _again(
         waits and wakes is not None and wakes <= _FEW_WAKES
     )  # though the first of the loop's timers has just been served
     slow = _delays(loop) and computes(view, thread) and not is_coroutine(process, loop, kept)
+    slow = slow or (bool(loop.ready) and same_call(view, loop, thread))
     if not ((late and (waits or called)) or long or slow):
         return None
     place = (kept.file, kept.function, None if slow else kept.line)
@@ -222,6 +235,7 @@ def _match(
     endless = thread.wait is not None and thread.wait.endless is True and bool(waiting)
     sure = lasts or _sleeps_long(thread) or (not busy if same is not None else endless)
     sure = sure or (again and loop is not None and _is_very_late(loop) and (not busy or _has_long_callbacks(loop)))
+    sure = sure or (again and same_call(view, loop, thread))
     return Match(
         confidence="likely" if sure and not alone else "possible",
         summary=_BLOCKS(thread=named(thread), does=does, frame=here),

@@ -26,7 +26,7 @@ from ...facts.clauses import named
 from ...facts.polling import pollers
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
-from .loopsteps import running, step
+from .loopsteps import running, same_call, step
 
 PATTERN = Pattern(
     id="event-loop-starvation",
@@ -64,6 +64,7 @@ _NO_WINDOW = Template("an observation window: do the {count} callbacks of the ev
 _NO_WORK = Template(
     "{ready:n callback} {ready:v was|were} ready, but {share:.0%} of the samples of {thread} show no work"
 )
+_ONE_CALL = Template("the callbacks of the loop of {thread} all spend their time in one synchronous call of a library")
 _ONLY_POLLS = Template("the tasks that are ready in the loop of {thread} only poll")
 _WAIT = Template("{count:n callback} {count:v waits for its|wait for their} turn in the event loop of {thread}{at}")
 _MOSTLY_AT = Template(", most of them at {frame}")
@@ -117,6 +118,8 @@ def _is_long(loop: Loop) -> bool:
 
 def _answer(view: View, process: Process, loop: Loop, thread: Thread) -> Answer:
     """Return a match if the callbacks work rather than only poll."""
+    if same_call(view, loop, thread):
+        return No(_ONE_CALL(thread=named(thread)))
     inside, places = _work(view, thread)
     crowded = _queued(loop) >= CROWD and _is_long(loop)
     if inside < (MIN_IN_CROWD if crowded else MIN_INSIDE):

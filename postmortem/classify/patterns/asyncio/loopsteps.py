@@ -23,6 +23,9 @@ _OF_GREENLETS = ("gevent", "eventlet")
 #: Least share of the samples inside a callback that are in the same function. In loops under load, whose steps take a
 #: millisecond each, one function is in less than half of them.
 MIN_SAME = 0.9
+#: Least share of all samples at one innermost line, and seconds of a callback on average, that tell one slow call made again
+#: and again from many small steps.
+MIN_SAME_CALL, SAME_CALL_S = 0.85, 0.005
 
 
 def step(frames: Tuple[PythonFrame, ...], task: Optional[Task] = None) -> Optional[Tuple[PythonFrame, ...]]:
@@ -110,6 +113,23 @@ def calls_out(view: View, process: Process, thread: Thread, least: float) -> boo
         return False
     called = thread.python[at - 1].file, thread.python[at - 1].function
     return view.sampled_share(thread, lambda frames: any((f.file, f.function) == called for f in frames)) >= least
+
+
+def same_call(view: View, loop: Optional[Loop], thread: Thread) -> bool:
+    """Return whether the callbacks of a loop's turn all make one and the same call of a library, which takes each some time.
+
+    Nearly all samples are at one innermost line of it; a callback lasts for ``SAME_CALL_S`` or more on average.
+    """
+    if loop is None or loop.turn_s is None or loop.turn_s / ((loop.turn_done or 0) + 1) < SAME_CALL_S:
+        return False
+    seen: Counter[Tuple[str, Optional[int]]] = Counter()
+    total = 0
+    for count, frames in view.samples(thread):
+        total += count
+        inner = frames[0] if frames else None
+        if inner is not None and knowledge.is_library(inner) and not knowledge.is_loop_machinery(inner):
+            seen[inner.file, inner.line] += count
+    return bool(seen) and seen.most_common(1)[0][1] >= MIN_SAME_CALL * total
 
 
 def others(process: Process, loop: Optional[Loop]) -> List[Task]:

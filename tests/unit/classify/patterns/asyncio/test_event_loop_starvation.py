@@ -103,3 +103,28 @@ def test_a_loop_that_nothing_runs_has_no_turns() -> None:
     known = crowded()
     nobodys = changed(known.processes[0], loops=(changed(loop("loop-1", 1, 200), tid=None),))
     assert "event-loop-starvation" not in found(changed(known, processes=(nobodys,)))
+
+
+@pytest.mark.parametrize(
+    ("done", "inside", "library", "expected"),
+    [
+        (80, 95, True, "blocking-call-in-coroutine"),
+        (900, 95, True, "event-loop-starvation"),
+        (80, 80, True, "event-loop-starvation"),
+        (80, 95, False, "event-loop-starvation"),
+    ],
+)
+def test_callbacks_that_all_make_one_slow_call(done: int, inside: int, library: bool, expected: str) -> None:
+    """Nearly all samples are at one line of a library, and each callback lasts: that call is the cause, not their number."""
+    file = "/venv/lib/python3.12/site-packages/client/config.py" if library else "/app/service.py"
+    loads, other = (frame("load", 149, file), *WORK[1:]), (frame("send", 7, file), *WORK[1:])
+    one = loop("loop-1", 1, 200)
+    one = changed(one, turn_s=1.0, turn_callbacks=done + 200, turn_done=done)
+    waiting = tuple(Task(f"t{n}", f"T{n}", "pending", "loop-1", (frame("serve", 20),), ready=True) for n in range(200))
+    running = Task("r", "R", "running", "loop-1", (frame("serve", 20),))
+    several = samples((inside, loads), (100 - inside, other))
+    main = thread(1, loads, counters=counters(1.0), samples=several)
+    known = evidence(process([main], loops=(one,), tasks=(*waiting, running)), window=1.0)
+    first = classify(known).findings[0]
+    assert (first.pattern, first.confidence) == (expected, "likely")
+    assert 20 in lines(known)
