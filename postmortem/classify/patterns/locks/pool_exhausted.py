@@ -102,6 +102,7 @@ _ALL = Template("{count:n holder}")
 _THREADS = Template("{count:n thread}")
 _TASKS = Template("{count:n task}")
 _GOES_ON = Template("{pool} is empty, but {holder}, which holds part of it, can go on")
+_USED = Template("who waits inside {pool} is the only one that has it: nobody wants a part of it")
 _STUCK_OTHERWISE = Template("the holders of {pool} cannot go on for another reason")
 _PARTS = Template("{pool}: {parts:n part} of it found in use, by {holders}")
 _HAS_ONE = Template("{holder} holds one{since} ({basis:known}), and waits{at} for {what}")
@@ -129,6 +130,9 @@ def match(view: View) -> Iterator[Answer]:
                 if (resource.kind == "pool" and resource.limit) or is_spent(resource):
                     yield from _unheld(view, process, resource)
                 continue
+            if resource.kind == "pool" and not resource.limit and _only_uses_it(process, resource, holders):
+                yield No(_USED(pool=resource.description))
+                continue
             if resource.limit and len(holders) > resource.limit:  # an agent that waits for a part has none
                 waits = {agent for agent, _waker in holders if _wants(view, agent, resource)}
                 holders = [one for one in holders if one[0] not in waits] or holders
@@ -151,6 +155,12 @@ def match(view: View) -> Iterator[Answer]:
                 yield No(_STUCK_OTHERWISE(pool=resource.description))
             elif not resource.limit or len(holders) >= resource.limit:  # an unknown capacity counts as reached
                 yield _match(view, process, resource, holders)
+
+
+def _only_uses_it(process: Process, resource: Resource, holders: List[Holder]) -> bool:
+    """Return whether the only one that waits inside an object of unknown size has it, as a connection that waits for its peer."""
+    waiting = _waiters(process, resource)
+    return len(waiting) == 1 and waiting == [agent for agent, _waker in holders]
 
 
 def _inside_gates(process: Process) -> Set[str]:

@@ -625,6 +625,20 @@ def test_a_pool_whose_holders_wait_long(waiting: int, moved: int, said: Optional
     assert found(whole([main, *holders, *queue], pool, inner)).get("pool-exhausted") == said
 
 
+@pytest.mark.parametrize(("limit", "others", "expected"), [(None, (), False), (1, (), True), (None, (3,), True)])
+def test_a_connection_that_waits_for_its_peer_inside_itself(
+    limit: Optional[int], others: Tuple[int, ...], expected: bool
+) -> None:
+    """Who has it waits in its method, and nobody else wants it: no pool. One of known size may be asked twice."""
+    link = gate(
+        waiters=(2, *others),
+        limit=limit,
+        wakers=(Waker("holder", "memory", tid=2, frame=frame("fetch", 70)),),
+    )
+    known = whole([runs(1), *(behind(waits(tid, "condition-1", 50)) for tid in (2, *others))], INNER, link)
+    assert (found(known).get("pool-exhausted") in ("likely", "proven")) is expected
+
+
 @pytest.mark.parametrize(("nested", "expected"), [(True, "likely"), (False, "possible")])
 def test_a_pool_whose_holders_wait_for_those_who_want_a_part_of_another(nested: bool, expected: str) -> None:
     """Each that has a part of the outer pool joins a thread that queues for the inner one, or works on its own."""
