@@ -122,8 +122,7 @@ def match(view: View) -> Iterator[Answer]:
         yield from crowded_processes(view, process)
         inner = _inside_gates(process)
         for resource in process.resources:
-            waited_for = resource.waiters or resource.waiting_tasks
-            if resource.kind not in _POOLS or resource.value or not waited_for or resource.id in inner:
+            if resource.id in inner or not _is_empty(resource):
                 continue
             holders = [(Agent(process.pid, w.tid, w.task), w) for w in resource.wakers if w.role == "holder"]
             if not holders:
@@ -155,6 +154,12 @@ def match(view: View) -> Iterator[Answer]:
                 yield No(_STUCK_OTHERWISE(pool=resource.description))
             elif not resource.limit or len(holders) >= resource.limit:  # an unknown capacity counts as reached
                 yield _match(view, process, resource, holders)
+
+
+def _is_empty(resource: Resource) -> bool:
+    """Return whether a resource is a pool without a part left, for which somebody waits."""
+    waited_for = resource.waiters or resource.waiting_tasks
+    return resource.kind in _POOLS and not resource.value and bool(waited_for)
 
 
 def _only_uses_it(process: Process, resource: Resource, holders: List[Holder]) -> bool:
