@@ -129,31 +129,32 @@ def match(view: View) -> Iterator[Answer]:
                 if (resource.kind == "pool" and resource.limit) or is_spent(resource):
                     yield from _unheld(view, process, resource)
                 continue
-            if resource.kind == "pool" and not resource.limit and _only_uses_it(process, resource, holders):
-                yield No(_USED(pool=resource.description))
-                continue
-            if resource.limit and len(holders) > resource.limit:  # an agent that waits for a part has none
-                waits = {agent for agent, _waker in holders if _wants(view, agent, resource)}
-                holders = [one for one in holders if one[0] not in waits] or holders
-            free = [a for a, _w in holders if not _starves(view, process, resource, a)]
-            keep = free or _parked(view, resource, holders)
-            if keep and _is_kept(view, process, resource, keep):
-                yield _kept(view, process, resource, holders, keep)
-            elif free and _is_crowded(view, process, resource, free):
-                yield _crowded(view, process, resource, holders)
-            elif free:
-                yield No(_GOES_ON(pool=resource.description, holder=free[0]))
-            elif not any(
-                (
-                    view.graph.needs(a, resource.id)
-                    or _wants(view, a, resource)
-                    or _waits_for_one_who_wants(view, a, resource)
-                )
-                for a, _w in holders
-            ) or _in_other_circle(view, resource, holders):
-                yield No(_STUCK_OTHERWISE(pool=resource.description))
-            elif not resource.limit or len(holders) >= resource.limit:  # an unknown capacity counts as reached
-                yield _match(view, process, resource, holders)
+            yield from _judged(view, process, resource, holders)
+
+
+def _judged(view: View, process: Process, resource: Resource, holders: List[Holder]) -> Iterator[Answer]:
+    """Yield the answer for an empty pool by what those do that have its parts."""
+    if resource.kind == "pool" and not resource.limit and _only_uses_it(process, resource, holders):
+        yield No(_USED(pool=resource.description))
+        return
+    if resource.limit and len(holders) > resource.limit:  # an agent that waits for a part has none
+        waits = {agent for agent, _waker in holders if _wants(view, agent, resource)}
+        holders = [one for one in holders if one[0] not in waits] or holders
+    free = [a for a, _w in holders if not _starves(view, process, resource, a)]
+    keep = free or _parked(view, resource, holders)
+    if keep and _is_kept(view, process, resource, keep):
+        yield _kept(view, process, resource, holders, keep)
+    elif free and _is_crowded(view, process, resource, free):
+        yield _crowded(view, process, resource, holders)
+    elif free:
+        yield No(_GOES_ON(pool=resource.description, holder=free[0]))
+    elif not any(
+        (view.graph.needs(a, resource.id) or _wants(view, a, resource) or _waits_for_one_who_wants(view, a, resource))
+        for a, _w in holders
+    ) or _in_other_circle(view, resource, holders):
+        yield No(_STUCK_OTHERWISE(pool=resource.description))
+    elif not resource.limit or len(holders) >= resource.limit:  # an unknown capacity counts as reached
+        yield _match(view, process, resource, holders)
 
 
 def _is_empty(resource: Resource) -> bool:
