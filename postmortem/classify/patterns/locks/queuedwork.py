@@ -293,11 +293,23 @@ def servers_that_ask_themselves(view: View, process: Process) -> Iterator[List[T
     sockets = [resource for resource in process.resources if resource.kind == "socket" and resource.remote]
     for threads in library_groups(process).values():
         tids = {thread.tid for thread in threads}
-        served = {
-            one.remote for one in sockets if {w.tid for w in one.wakers if w.role == "end"} & tids and _is_served(one)
-        }
+        served = {one.remote for one in sockets if _is_served(one) and _served_by(one, tids)}
+        elsewhere = {one.remote for one in sockets if _is_served(one) and not _served_by(one, tids)}
+        served |= _only_address(process) - elsewhere
         if all(map(in_request, threads)) and all(_asks_here(view, process, thread, served) for thread in threads):
             yield threads
+
+
+def _only_address(process: Process) -> Set[Optional[str]]:
+    """Return the addresses at which clients of a process have found it, if it listens at one port: all its requests came there.
+
+    None of a process with an event loop, whose tasks may serve what its threads ask for.
+    """
+    ports = {str(port) for port in process.listening or ()}
+    if len(ports) != 1 or process.loops:
+        return set()
+    remotes = (one.remote for one in process.resources if one.kind == "socket" and not one.accepted)
+    return {remote for remote in remotes if remote and remote.rpartition(":")[2] in ports}
 
 
 def processes_that_ask_themselves(view: View) -> Iterator[List[Process]]:
@@ -330,6 +342,11 @@ def _asked(view: View, process: Process) -> Optional[Resource]:
         return None
     others = [thread for thread in process.threads if thread is not main and in_request(thread)]
     return None if others or socket.accepted else socket
+
+
+def _served_by(socket: Resource, tids: Set[int]) -> bool:
+    """Return whether some of these threads may have the other end of a connection of a process with itself."""
+    return any(waker.role == "end" and waker.tid in tids for waker in socket.wakers)
 
 
 def _is_served(socket: Resource) -> bool:

@@ -905,16 +905,26 @@ def test_a_servers_workers_that_wait_for_answers_of_that_server(
 
 
 @pytest.mark.parametrize(
-    ("ends", "served", "idle", "expected"),
+    ("ends", "served", "idle", "listening", "loops", "expected"),
     [
-        ((2, 3), True, False, True),
-        ((9,), True, False, False),  # one thread is known to have the other ends
-        ((2, 3), False, False, False),  # the group serves another address
-        ((2, 3), True, True, False),  # a thread of the group is free
+        ((2, 3), True, False, (40835,), (), True),
+        ((9,), True, False, (40835,), (), False),  # one thread is known to have the other ends
+        ((2, 3), False, False, (40835,), (), False),  # the group serves another address
+        ((2, 3), True, True, (40835,), (), False),  # a thread of the group is free
+        ((1, 2, 3, 9), None, False, (40835,), (), True),  # who accepts has all ends: they are of the only port
+        ((1, 2, 3, 9), None, False, (40835, 80), (), False),
+        ((1, 2, 3, 9), None, False, None, (), False),
+        ((1, 2, 3, 9), None, False, (80,), (), False),
+        ((1, 2, 3, 9), None, False, (40835,), (Loop("l", 1),), False),  # a task may serve it
     ],
 )
 def test_the_threads_of_a_librarys_server_that_ask_that_server(
-    ends: Tuple[int, ...], served: bool, idle: bool, expected: bool
+    ends: Tuple[int, ...],
+    served: Optional[bool],
+    idle: bool,
+    listening: Optional[Tuple[int, ...]],
+    loops: Tuple[Loop, ...],
+    expected: bool,
 ) -> None:
     """The library's own pool is on no list: its threads run requests, and the other ends of what they sent are nobody's."""
     run = frame("__run", 70, "/venv/lib/python3.10/site-packages/rpc/threadpool.py")
@@ -945,7 +955,8 @@ def test_the_threads_of_a_librarys_server_that_ask_that_server(
     ]
     free = [thread(4, (*stack("queue.get"), run), wait=Wait("condition", "futex", endless=True))] if idle else []
     accepts = thread(1, (*stack("selectors.select"), frame("main", 47)), wait=Wait("event-loop", "poll", endless=False))
-    known = whole([accepts, *handlers, *free], *asked, known_end, listening=(40835,))
+    several = asked if served is None else [*asked, known_end]
+    known = whole([accepts, *handlers, *free], *several, listening=listening, loops=loops)
     assert ("executor-self-deadlock" in found(known)) is expected
     assert not expected or lines(known)[0] == 22
 
