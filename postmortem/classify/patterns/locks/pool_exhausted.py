@@ -16,6 +16,7 @@ A larger pool only postpones the hang; a time limit on the second one turns it i
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import Dict, FrozenSet, Iterator, List, Set, Tuple
 
@@ -251,13 +252,34 @@ def _crowded(view: View, process: Process, resource: Resource, holders: List[Hol
             pool=pool, holders=told, count=len(who), at=clauses.at(next(iter(places))), waiting=len(behind)
         ),
         evidence=tuple(facts),
-        culprits=(
-            *(view.culprit_of(agent, frame) for frame, agent in places.items() if frame is not None),
-            *_culprits(view, holders),
+        culprits=tuple(
+            dict.fromkeys(
+                (
+                    *_at_work(view, who),
+                    *(view.culprit_of(agent, frame) for frame, agent in places.items() if frame is not None),
+                    *_culprits(view, holders),
+                )
+            )
         ),
         victims=tuple(view.victim_of(agent) for agent in behind),
         pid=process.pid,
     )
+
+
+def _at_work(view: View, holders: List[Agent]) -> List[Culprit]:
+    """Return the program's lines at which those wait that holders in a library's code alone wait for, most frequent first."""
+    seen: Counter[PythonFrame] = Counter()
+    at: Dict[PythonFrame, Agent] = {}
+    for holder in holders:
+        for agent in follow(view, holder).agents:
+            frame = own_frame(view.graph.places.stack(agent))
+            if frame is not None and is_library(frame):
+                continue
+            if frame is not None and agent != holder:
+                seen[frame] += 1
+                at.setdefault(frame, agent)
+            break
+    return [view.culprit_of(at[frame], frame) for frame, _count in seen.most_common(2)]
 
 
 def _wants_of_another(view: View, agent: Agent, pool: Resource) -> bool:

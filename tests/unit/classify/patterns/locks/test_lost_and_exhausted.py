@@ -625,6 +625,41 @@ def test_a_pool_whose_holders_wait_long(waiting: int, moved: int, said: Optional
     assert found(whole([main, *holders, *queue], pool, inner)).get("pool-exhausted") == said
 
 
+def test_holders_in_a_library_lead_to_the_program_behind_them() -> None:
+    """Tasks have parts of a limiter, and await threads that want a connection: the threads' line comes first."""
+    inside = frame("run_sync", 877, "/venv/lib/python3.12/site-packages/bridge/threads.py")
+    at = (TaskWait("future", f"f-{n}", endless=True) for n in (2, 3))
+    tasks = tuple(
+        Task(f"t{n}", f"T{n}", "pending", "l", (inside,), "Future", wait=wait, moved=False)
+        for n, wait in zip((2, 3), at)
+    )
+    wants = TaskWait("semaphore", "s", endless=True, gate="limiter")
+    queued = tuple(
+        Task(f"q{n}", f"Q{n}", "pending", "l", (inside,), "Event", wait=wants, moved=False) for n in range(2)
+    )
+    workers = [replace(waits(n, "i", 77, gate="inner"), counters=counters(0.0, switches=0)) for n in (2, 3)]
+    resources = (
+        *(
+            Resource(f"f-{n}", "async-future", f"Future {n}", waiting_tasks=(f"t{n}",), closed=True, state="running",
+                     wakers=(Waker("runner", "memory", tid=n),))
+            for n in (2, 3)
+        ),
+        Resource("limiter", "pool", "Limiter (size 2, 2 in use)", limit=2, value=0, waiting_tasks=("q0", "q1"),
+                 wakers=tuple(Waker("holder", "memory", task=f"t{n}", frame=inside) for n in (2, 3))),
+        Resource("s", "async-event", "Event", waiting_tasks=("q0", "q1")),
+        Resource("inner", "pool", "lab.Pool (size 1, 1 in use)", limit=1, value=0, waiters=(2, 3),
+                 wakers=(Waker("holder", "memory", tid=4, frame=frame("borrow", 69)),)),
+        Resource("i", "queue", "Queue", waiters=(2, 3)),
+    )  # fmt: skip
+    lends = thread(4, (frame("send", 71),), wait=Wait("socket", "recvfrom", timeout_s=2.0, endless=False))
+    polls = thread(
+        1, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=True), counters=counters()
+    )
+    known = whole([polls, lends, *workers], *resources, tasks=(*tasks, *queued), loops=(Loop("l", 1, main_task="t2"),))
+    first = next(f for f in classify(known).findings if "Limiter" in str(f.summary))
+    assert (first.pattern, first.confidence, first.culprits[0].line) == ("pool-exhausted", "likely", 77)
+
+
 @pytest.mark.parametrize(("limit", "others", "expected"), [(None, (), False), (1, (), True), (None, (3,), True)])
 def test_a_connection_that_waits_for_its_peer_inside_itself(
     limit: Optional[int], others: Tuple[int, ...], expected: bool
