@@ -144,6 +144,7 @@ def _match(view: View, process: Process, loop: Loop, thread: Thread) -> Match:
         evidence=tuple(facts),
         culprits=(
             *(view.culprit(process, frame) for frame in places[:_NAMED]),
+            *_runs(view, process, thread, tasks if not places else []),
             *_awaiting(view, process, tasks),
         ),
         victims=tuple(view.victim_of(agent) for agent in behind[:50]),
@@ -180,6 +181,14 @@ def _by(places: List[PythonFrame]) -> Optional[Text]:
 
 def _agent(process: Process, task: Task) -> Agent:
     return Agent(process.pid, task=task.id)
+
+
+def _runs(view: View, process: Process, thread: Thread, tasks: List[Task]) -> Tuple[Culprit, ...]:
+    """Return the program's line that runs the loop, if all tasks that are ready wait in libraries alone."""
+    frame = knowledge.own_frame(thread.python)
+    waiting = [knowledge.own_frame(task.stack) for task in tasks]
+    alone = bool(waiting) and all(one is None or knowledge.is_library(one) for one in waiting)
+    return (view.culprit(process, frame, thread),) if alone and frame is not None else ()
 
 
 def _awaiting(view: View, process: Process, tasks: List[Task]) -> Tuple[Culprit, ...]:

@@ -91,3 +91,14 @@ def test_a_hub_of_gevent_that_slept_with_a_result_at_hand(kind: str, window: boo
     known = changed(known, processes=(changed(known.processes[0], loops=(hub,)),))
     assert found(known).get("loop-not-woken") == expected
     assert expected is None or "hub" in classify(known).findings[0].remedy
+
+
+def test_a_task_of_a_library_leads_to_the_line_that_runs_its_loop() -> None:
+    """The task waits in the library's code alone, and no plain function that might have readied it is known."""
+    inside = frame("_run_async", 696, "/venv/lib/python3.12/site-packages/prompts/application.py")
+    known = asleep()
+    one = known.processes[0]
+    task, own = changed(one.tasks[0], stack=(inside,)), changed(one.loops[0], readied_at=())
+    library = changed(known, processes=(changed(one, tasks=(task,), loops=(own,)),))
+    runs = next(f.line for f in one.threads[0].python if f.function == "main")
+    assert lines(library) == [runs, 696]
