@@ -496,3 +496,39 @@ def test_what_another_thread_gives(
         report = capture_pid(program.pid, tmp_path, "--observe", "0.5")
     sure = [finding["pattern"] for finding in report["findings"] if finding["confidence"] != "possible"]
     assert sure[:1] == ([expected] if expected else [])
+
+
+#: A native thread of gevent's pool has a lock for a while, which greenlets want meanwhile; its release wakes none of them.
+UNRELEASED = """
+from gevent import monkey
+monkey.patch_all()
+import gevent, gevent.threadpool, threading, time
+lock = threading.RLock()
+
+def rotates():
+    with lock:
+        time.sleep(0.3)
+
+def logs():
+    gevent.sleep(0.1)
+    with lock:
+        pass
+
+def beats():
+    while True:
+        gevent.sleep(0.2)
+
+native = gevent.threadpool.ThreadPool(1)
+native.spawn(rotates)
+gevent.spawn(beats)
+gevent.spawn_later(1.0, print, "ready", flush=True)
+gevent.joinall([gevent.spawn(logs) for _ in range(3)])
+"""
+
+
+def test_a_lock_that_a_native_thread_gave_back(tmp_path: Path) -> None:
+    """It is free, its waiters sleep on, and the hub turns for others: possible, for one look cannot tell it from just now."""
+    with Program(interpreter("3.11", "gevent==24.2.1"), UNRELEASED, tmp_path) as program:
+        report = capture_pid(program.pid, tmp_path, "--observe", "0.5")
+    told = {finding["pattern"]: finding["confidence"] for finding in report["findings"]}
+    assert told.get("loop-not-woken") == "possible"

@@ -84,6 +84,9 @@ IDLE = (
     ("gevent/threadpool.py", "run"),  # _WorkerGreenlet.run: an idle worker of the hub's thread pool
 )
 
+#: The condition on which an idle worker waits for a job, by a lock (gevent 20.12 to 26.9).
+GETS_JOB = (("gevent/_threading.py", "wait"),)
+
 #: Functions of a user interface's library that wait for events in native code, where they are the innermost Python frame.
 WINDOW_LOOPS = (("/tkinter/__init__.py", "mainloop"), ("/tkinter/__init__.py", "wait_window"))
 

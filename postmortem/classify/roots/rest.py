@@ -25,7 +25,9 @@ def serves(view: View, process: Process, thread: Thread) -> bool:
     wait = thread.wait
     if wait is None:
         return False
-    if wait.kind in ("lock", "rlock", "mutex") and not (wait.endless is False and view.idle(thread)):
+    if wait.kind in ("lock", "rlock", "mutex") and not (
+        view.idle(thread) and (wait.endless is False or _gets_job(thread))
+    ):
         return False
     if thread.python and knowledge.in_table(thread.python[0], knowledge.WINDOW_LOOPS):
         return True
@@ -37,6 +39,11 @@ def serves(view: View, process: Process, thread: Thread) -> bool:
     parts = [resource, *(r for r in process.resources if r.part_of == resource.id)]
     fed = resource.kind in _FED and not (calls_for_a_result(thread) and not process.listening)
     return fed or any(map(is_servers, parts)) or _wakes_itself(process, thread, resource)
+
+
+def _gets_job(thread: Thread) -> bool:
+    """Return whether a lock for which a thread waits is of the condition by which its pool hands out jobs."""
+    return any(knowledge.in_table(frame, knowledge.GETS_JOB) for frame in thread.python[:3])
 
 
 def _wakes_itself(process: Process, thread: Thread, resource: Resource) -> bool:

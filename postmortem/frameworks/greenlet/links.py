@@ -88,6 +88,7 @@ class Links:
         self.primitives = Structs(python)
         self._states = switched.states
         self._hubs = {loop.address for loop in switched.loops}
+        self._hub_of = {task.address: task.loop for task in switched.tasks}
         self._of: Dict[int, List[_Link]] = {}
         self._blocks: Dict[int, int] = {}  # inner lock → the lock that has it
         self._exits: Dict[int, int] = {}  # eventlet's event of a green thread's end → the thread
@@ -248,8 +249,7 @@ class Links:
             return
         for hub in hubs:
             hub.scheduled, hub.watched, hub.ready = 0, 0, None
-        if len(hubs) == 1:
-            hubs[0].ready = len(self._scheduled | self._satisfied())
+        self._count_ready(hubs)
         for address in self._started:
             hub_of = [by_loop[word] for word in self.primitives.words(address) if word in by_loop]
             kind = self._watcher_kind(address)
@@ -267,8 +267,17 @@ class Links:
         for hub in hubs:
             hub.descriptors = sorted(set(hub.descriptors))
 
+    def _count_ready(self, hubs: Sequence[LoopState]) -> None:
+        """Set how many greenlets each hub has to switch to; unknown where one of them may belong to any of several."""
+        ready = self._scheduled | self._satisfied()
+        for hub in hubs:
+            if len(hubs) == 1:
+                hub.ready = len(ready)
+            elif all(self._hub_of.get(greenlet) is not None for greenlet in ready):
+                hub.ready = sum(self._hub_of[greenlet] == hub.address for greenlet in ready)
+
     def _satisfied(self) -> Set[int]:
-        """Return the greenlets that have not been woken yet although the result, or an item, that they wait for is there."""
+        """Return the greenlets that have not been woken yet although a result, an item or a lock is there for them."""
         waited = {self._blocks.get(link.address, link.address) for links in self._of.values() for link in links}
         given = {address for address in waited if self.primitives.is_given(address) or self._lets_go_on(address)}
         return {
@@ -278,11 +287,14 @@ class Links:
         }
 
     def _lets_go_on(self, address: int) -> bool:
-        """Return whether a gevent queue has items and room for more: whoever waits for it, to get or to put, can go on."""
-        queue = self.primitives.at(address)
-        if queue is None or queue.kind != "queue" or queue.library != "gevent" or not queue.value:
+        """Return whether whoever waits for a gevent lock, semaphore, event or queue can go on, to put into a queue or to get."""
+        known = self.primitives.at(address)
+        if known is None or known.library != "gevent":
             return False
-        return not queue.limit or queue.value < queue.limit
+        if known.kind == "lock":
+            return known.locked is False
+        room = known.kind != "queue" or not known.limit or (known.value or 0) < known.limit
+        return known.kind in ("semaphore", "event", "queue") and bool(known.value and known.value > 0) and room
 
     # ------------------------------------------------------------------ answers
 

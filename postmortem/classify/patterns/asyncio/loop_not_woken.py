@@ -80,12 +80,15 @@ _SLEEPS = Template(
 )
 _TASK = Template(", among them {agent}{at}, whose wait is over")
 _BY = Template(", perhaps{at}")
-_FOREVER, _FOR = Template(" without a time limit"), Template(" for another {seconds:.0f} s")
-_UP_TO = Template(" for up to {seconds:.0f} s")
+_FOREVER, _FOR = Template(" without a time limit"), Template(" for another {seconds:.3g} s")
+_UP_TO = Template(" for up to {seconds:.3g} s")
 _QUEUE = Template("{thread} waits in {call}{limit}; the ready queue of its event loop has {ready:n callback}")
 _DONE = Template("what {agent} awaits{at} is done, and the task has not had its turn")
 _FUNCTIONS = Template("ready to run: {frames: and }")
 _STILL = Template("{thread} did not wake during the {window:.1f} s of the observation")
+_LEFT = Template(
+    "{thread} wakes again and again, and has not resumed them: what would decide it is another look, whether they are still there"
+)
 _PLACE = Template("{frame} is in a plain function that another thread may call, and does not wake the loop")
 _WOKEN = Template("{thread} woke {wakes:.1f} times a second: its event loop turns")
 _TURNS = Template("{thread} used {share:.0%} of a core: its event loop turns")
@@ -100,6 +103,9 @@ def match(view: View) -> Iterator[Answer]:
             thread = view.thread(process, loop.tid)
             wait = thread.wait if thread is not None else None
             if thread is None or wait is None or wait.kind != "event-loop" or not loop.ready or loop.kind not in _KINDS:
+                continue
+            if view.moves(thread) and loop.kind in _HUBS and _ready(process, loop):
+                yield _match(view, process, loop, thread, turns=True)
                 continue
             left = wait.remaining_s
             if left is None and loop.kind in _HUBS and view.window:
@@ -118,14 +124,20 @@ def match(view: View) -> Iterator[Answer]:
                 yield _match(view, process, loop, thread)
 
 
-def _match(view: View, process: Process, loop: Loop, thread: Thread) -> Match:
+def _ready(process: Process, loop: Loop) -> List[Task]:
+    """Return the tasks of a loop whose waits are over."""
+    return [task for task in process.tasks if task.loop == loop.id and task.ready and task.state == "pending"]
+
+
+def _match(view: View, process: Process, loop: Loop, thread: Thread, turns: bool = False) -> Match:
+    """Return the match of a loop that sleeps; ``turns``: it wakes again and again, and leaves some greenlets asleep."""
     wait = thread.wait
     call = (wait.syscall if wait is not None else None) or "select"
     endless = wait is not None and wait.endless is True
     left = wait.remaining_s if wait is not None else None
     given = wait.timeout_s if wait is not None else None
     limit = _FOREVER() if endless else _FOR(seconds=left) if left is not None else _UP_TO(seconds=given or 0.0)
-    tasks = [t for t in process.tasks if t.loop == loop.id and t.ready and t.state == "pending"]
+    tasks = _ready(process, loop)
     who, ready = clauses.named(thread), loop.ready or 0
     facts: List[Said] = [_QUEUE(thread=who, call=call, limit=limit, ready=ready)]
     for task in tasks[:_NAMED]:
@@ -133,13 +145,15 @@ def _match(view: View, process: Process, loop: Loop, thread: Thread) -> Match:
     if loop.ready_callbacks:
         facts.append(_FUNCTIONS(frames=loop.ready_callbacks[:_NAMED]))
     slept = _slept(view, thread)
+    if turns:
+        facts.append(_LEFT(thread=who))
     if slept:
         facts.append(_STILL(thread=who, window=view.window or 0.0))
     places = [frame for frame in loop.readied_at if not knowledge.is_library(frame)]
     facts += [_PLACE(frame=frame) for frame in places[:_NAMED]]
     behind = view.graph.behind(frozenset(_agent(process, task) for task in tasks))
     return Match(
-        confidence=_confidence(tasks, loop, endless, slept),
+        confidence="possible" if turns else _confidence(tasks, loop, endless, slept),
         summary=_SLEEPS(thread=who, call=call, limit=limit, ready=ready, task=_first(process, tasks), by=_by(places)),
         evidence=tuple(facts),
         culprits=(

@@ -168,7 +168,7 @@ def test_a_short_sleep_while_others_work_is_progress() -> None:
 
 
 def test_an_idle_worker_that_parks_on_a_lock() -> None:
-    """One that looks again after a time limit is at rest in its pool's own loop; without a limit it wants the lock."""
+    """One that looks again after a time limit, or waits for a job, is at rest in its pool's own loop; else it wants the lock."""
     folder = "/venv/lib/python3.12/site-packages/gevent"
     pool = [frame("get", 7, f"{folder}/_threading.py"), frame("run", 9, f"{folder}/threadpool.py")]
     limited = Wait("lock", "futex", "l", endless=False)
@@ -176,6 +176,9 @@ def test_an_idle_worker_that_parks_on_a_lock() -> None:
     assert waiting(View(evidence(whole(asks, lock("l", None)))), whole(asks, lock("l", None))) == []
     wants = main(ACCEPTS), thread(2, pool, wait=changed(limited, endless=True))
     assert len(waiting(View(evidence(whole(wants, lock("l", None)))), whole(wants, lock("l", None)))) == 1
+    job = [frame("wait", 3, f"{folder}/_threading.py"), *pool]
+    rests = main(ACCEPTS), thread(2, job, wait=changed(limited, endless=True))
+    assert waiting(View(evidence(whole(rests, lock("l", None)))), whole(rests, lock("l", None))) == []
 
 
 def test_a_callback_of_a_window_does_not_rest() -> None:

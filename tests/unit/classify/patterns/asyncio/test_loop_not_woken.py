@@ -102,3 +102,17 @@ def test_a_task_of_a_library_leads_to_the_line_that_runs_its_loop() -> None:
     library = changed(known, processes=(changed(one, tasks=(task,), loops=(own,)),))
     runs = next(f.line for f in one.threads[0].python if f.function == "main")
     assert lines(library) == [runs, 696]
+
+
+@pytest.mark.parametrize(
+    ("kind", "ready", "expected"), [("gevent", True, "possible"), ("gevent", False, None), ("asyncio", True, None)]
+)
+def test_a_hub_that_turns_and_leaves_greenlets_asleep(kind: str, ready: bool, expected: Optional[str]) -> None:
+    """What they wait for is there, and the hub sleeps between two timers; a loop of asyncio runs what is ready."""
+    timed = Wait("event-loop", "epoll_wait", endless=False, timeout_s=0.3, remaining_s=0.2)
+    known = asleep(wait=timed, switches=3)
+    one = known.processes[0]
+    hub, task = changed(one.loops[0], kind=kind), changed(one.tasks[0], ready=ready)
+    assert (
+        found(changed(known, processes=(changed(one, loops=(hub,), tasks=(task,)),))).get("loop-not-woken") == expected
+    )
