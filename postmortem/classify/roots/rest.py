@@ -160,6 +160,8 @@ DISPATCHES = (
 )
 
 
+#: Where a native thread looks again and again for a lock of gevent's, which the process itself has (gevent 21.1-26.9).
+_OF_THE_PROCESS = (("gevent/thread.py", "acquire"),)
 #: Names of functions that ask for a lock.
 _ASKS = ("acquire", "lock", "__enter__")
 
@@ -188,6 +190,8 @@ def asks_for_lock(frames: Sequence[PythonFrame], asleep: bool) -> Optional[Pytho
     """
     called = itertools.takewhile(knowledge.is_library, frames)
     packaged = [frame for frame in called if not knowledge.is_stdlib(frame)]
+    if any(knowledge.in_table(frame, _OF_THE_PROCESS) for frame in packaged):
+        return None
     if asleep:
         return packaged[0] if packaged and packaged[0].function in _ASKS else None
     return next((frame for frame in packaged if frame.function in _ASKS and _is_of_locks(frame)), None)

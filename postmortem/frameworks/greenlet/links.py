@@ -88,7 +88,7 @@ class Links:
         self.primitives = Structs(python)
         self._states = switched.states
         self._hubs = {loop.address for loop in switched.loops}
-        self._hub_of = {task.address: task.loop for task in switched.tasks}
+        self._tasks = switched.tasks
         self._of: Dict[int, List[_Link]] = {}
         self._blocks: Dict[int, int] = {}  # inner lock → the lock that has it
         self._exits: Dict[int, int] = {}  # eventlet's event of a green thread's end → the thread
@@ -269,12 +269,13 @@ class Links:
 
     def _count_ready(self, hubs: Sequence[LoopState]) -> None:
         """Set how many greenlets each hub has to switch to; unknown where one of them may belong to any of several."""
-        ready = self._scheduled | self._satisfied()
+        ready = self._scheduled | self._satisfied() | {task.address for task in self._tasks if self.ready(task)}
+        hub_of = {task.address: task.loop for task in self._tasks}
         for hub in hubs:
             if len(hubs) == 1:
                 hub.ready = len(ready)
-            elif all(self._hub_of.get(greenlet) is not None for greenlet in ready):
-                hub.ready = sum(self._hub_of[greenlet] == hub.address for greenlet in ready)
+            elif all(hub_of.get(greenlet) is not None for greenlet in ready):
+                hub.ready = sum(hub_of[greenlet] == hub.address for greenlet in ready)
 
     def _satisfied(self) -> Set[int]:
         """Return the greenlets that have not been woken yet although a result, an item or a lock is there for them."""
@@ -357,10 +358,20 @@ class Links:
         if joined is not None:
             return Awaited("task", tasks=[joined])
         if link.kind == "watcher":
-            return self._watched(link.address)
+            return self._of_another_hub(link.address, frames) or self._watched(link.address)
         if link.kind == "result":
             return Awaited("future", future=link.address, what=self._title(link.address))
         return self._primitive(link.address, frames)
+
+    def _of_another_hub(self, watcher: int, frames: Sequence[Frame]) -> Optional[Awaited]:
+        """Return the wait for a lock that belongs to the hub of another thread, which is to wake this hub by a watcher.
+
+        Source: gevent/_semaphore.py, __acquire_from_other_thread, and gevent/thread.py, LockType.acquire: 21.1-26.9.
+        """
+        if self._watcher_kind(watcher) != "other" or not frames or not frames[0].is_in("acquire", "gevent/thread.py"):
+            return None
+        lock = self._python.frames.local(frames[0], "self")
+        return self._primitive(lock, frames) if lock else None
 
     def _joined(self, frames: Sequence[Frame]) -> Optional[int]:
         """Return the greenlet that runs the threading.Thread whose end is awaited; None if there is none.

@@ -152,8 +152,9 @@ def _match(view: View, process: Process, loop: Loop, thread: Thread, turns: bool
     places = [frame for frame in loop.readied_at if not knowledge.is_library(frame)]
     facts += [_PLACE(frame=frame) for frame in places[:_NAMED]]
     behind = view.graph.behind(frozenset(_agent(process, task) for task in tasks))
+    how: Confidence = "likely" if turns and _nobody_else_ran(view, process, thread) else "possible"
     return Match(
-        confidence="possible" if turns else _confidence(tasks, loop, endless, slept),
+        confidence=how if turns else _confidence(tasks, loop, endless, slept),
         summary=_SLEEPS(thread=who, call=call, limit=limit, ready=ready, task=_first(process, tasks), by=_by(places)),
         evidence=tuple(facts),
         culprits=(
@@ -165,6 +166,22 @@ def _match(view: View, process: Process, loop: Loop, thread: Thread, turns: bool
         remedy=_REMEDIES[loop.kind]() if loop.kind in _REMEDIES else None,
         pid=process.pid,
     )
+
+
+def _nobody_else_ran(view: View, process: Process, thread: Thread) -> bool:
+    """Return whether all other Python threads were at one place throughout a window: none has just made a greenlet ready.
+
+    The hub woke meanwhile, and would have resumed what was ready.
+    """
+    others = [other for other in process.threads if other is not thread and other.python]
+    return bool(view.window) and bool(others) and all(view.idle(other) or _was_there(view, other) for other in others)
+
+
+def _was_there(view: View, thread: Thread) -> bool:
+    """Return whether all samples of a thread, and there are some, have the stack that it has now."""
+    now = [(f.file, f.line, f.function) for f in thread.python]
+    seen = [[(f.file, f.line, f.function) for f in frames] for _count, frames in view.samples(thread)]
+    return bool(seen) and all(stack == now for stack in seen)
 
 
 def _confidence(tasks: List[Task], loop: Loop, endless: bool, slept: bool) -> Confidence:

@@ -18,6 +18,8 @@ STEPS = (
     ("twisted/internet/posixbase.py", "_doReadOrWrite"),
     ("twisted/internet/selectreactor.py", "_doReadOrWrite"),
 )
+#: Where the threads of a pool begin that have a loop each (gevent/threadpool.py: _WorkerGreenlet.run, 20.12 to 26.9).
+_POOLS = (("gevent/threadpool.py", "run"),)
 #: Kinds of loops whose tasks are greenlets: their stacks do not tell what is awaited from what is called.
 _OF_GREENLETS = ("gevent", "eventlet")
 #: Least share of the samples inside a callback that are in the same function. In loops under load, whose steps take a
@@ -44,9 +46,12 @@ def step(frames: Tuple[PythonFrame, ...], task: Optional[Task] = None) -> Option
 
 
 def running(process: Process, thread: Thread) -> Optional[Task]:
-    """Return the task that runs on a loop's thread; None if there is none."""
+    """Return the task that runs on a loop's thread; None if there is none.
+
+    A native thread of gevent's pool does its jobs in a greenlet beside a hub of its own, on which nothing else runs.
+    """
     loop = next((one for one in process.loops if one.tid == thread.tid), None)
-    if loop is None:
+    if loop is None or any(knowledge.in_table(frame, _POOLS) for frame in thread.python[-2:]):
         return None
     return next((t for t in process.tasks if t.state == "running" and t.loop == loop.id), None)
 

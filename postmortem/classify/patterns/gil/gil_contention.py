@@ -42,6 +42,8 @@ PATTERN = Pattern(
 
 #: Cores used together: Python threads under one GIL use at most one; a little kernel time comes on top.
 LOW, HIGH = 0.7, 1.5
+#: Least cores that they use together: with less they wait for a core of a busy machine rather than for each other.
+OWN_CORE = 0.35
 #: Least share of the observations on a futex. A thread that waits for the GIL sleeps on a futex; one that waits for a CPU is
 #: runnable. On a loaded machine both happen: with a load of 7 on two cores, 30 to 80 % of the observations of contending
 #: threads showed them asleep, 0 to 6 % of independent ones.
@@ -180,6 +182,7 @@ def _match(view: View, process: Process, threads: List[Thread], hot: List[Thread
     main = view.main(process)
     victims = starved + ([main] if main and main not in hot and main not in starved else [])
     queue = len(hot) > 2 or bool(starved)  # else each of two is held up by the other alone: half the pace at worst
+    queue = queue and total >= OWN_CORE
     return Match(
         confidence="likely" if queue else "possible",
         summary=_SUMMARY(count=len(hot), places=places),

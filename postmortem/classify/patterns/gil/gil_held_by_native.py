@@ -47,6 +47,10 @@ PATTERN = Pattern(
 MIN_SHARE = 0.8
 #: Least share of the samples with the same innermost Python line.
 MIN_STABLE = 0.95
+#: Most hand-overs, as a share of those that the timer forces where threads wait for the GIL without a pause.
+SELDOM = 0.05
+#: Least threads that wait for it, where it is handed over now and then: one alone may have come just now.
+CROWD = 2
 #: Seconds: without a window, a wait with a shorter timeout is unremarkable.
 LONG = 60
 
@@ -61,6 +65,7 @@ _ONE_MOMENT = Template("it was in no system call; one moment only, so whether it
 _COMPUTES = Template("it used {share:.0%} of a core over {seconds:.1f} s, at one line of Python")
 _NEVER_HANDED_OVER = Template("the GIL never changed hands in {seconds:.1f} s{asked}")
 _HANDED_OVER_ONCE = Template("the GIL changed hands once in {seconds:.1f} s{asked}")
+_HANDED_OVER = Template("the GIL changed hands only {count} times in {seconds:.1f} s{asked}")
 _ASKED = Template(", though its timer asks every {milliseconds:g} ms")
 _WAITING = Template("{count:n thread} {count:v wait} for the GIL")
 _INTERPRETERS_OWN = Template("{thread} holds the GIL and is in no native code other than the interpreter's")
@@ -94,13 +99,22 @@ def _answer(
     blocked = lasts and view.rests(holder)
     if handoffs is None and not blocked and not waiting:
         return CannotTell((_NO_WINDOW(thread=named(holder)),))
-    if handoffs is not None and handoffs > 1:
+    if handoffs is not None and handoffs > 1 and not _seldom_lets_go(view, process, holder, handoffs, waiting):
         return No(_CHANGED_HANDS(pid=process.pid, count=handoffs))
     if not blocked and not _stays(view, holder):
         return No(_COMES_BACK(thread=named(holder)))
     ends = holder.wait is not None and holder.wait.endless is False and (holder.wait.timeout_s or 0.0) < LONG
     sure = bool(waiting) and (handoffs is not None or (blocked and not ends))
+    sure = sure and (handoffs is None or handoffs < 2 or len(waiting) >= CROWD)
     return _match(view, process, holder, frames, waiting, "likely" if sure else "possible")
+
+
+def _seldom_lets_go(view: View, process: Process, holder: Thread, handoffs: int, waiting: List[Thread]) -> bool:
+    """Return whether one call after the other keeps the GIL far longer than its timer allows, while others wait for it."""
+    interval = (process.gil.switch_interval if process.gil is not None else None) or SWITCH_INTERVAL
+    return (
+        bool(waiting and view.window) and handoffs * interval < SELDOM * (view.window or 0.0) and _stays(view, holder)
+    )
 
 
 def _stays(view: View, holder: Thread) -> bool:
@@ -130,8 +144,12 @@ def _match(
     facts.append(_does(view, holder))
     if process.gil is not None and process.gil.handoffs is not None:
         interval = (process.gil.switch_interval or SWITCH_INTERVAL) * 1000
-        told = _HANDED_OVER_ONCE if process.gil.handoffs else _NEVER_HANDED_OVER
-        facts.append(told(seconds=view.window or 0, asked=_ASKED(milliseconds=interval) if waiting else None))
+        asked = _ASKED(milliseconds=interval) if waiting else None
+        count, seconds = process.gil.handoffs, view.window or 0
+        told = _HANDED_OVER_ONCE if count else _NEVER_HANDED_OVER
+        facts.append(
+            told(seconds=seconds, asked=asked) if count < 2 else _HANDED_OVER(count=count, seconds=seconds, asked=asked)
+        )
     if waiting:
         facts.append(_WAITING(count=len(waiting)))
     found = [view.culprit(process, entered, holder)] if entered is not None else []

@@ -161,6 +161,12 @@ def test_an_extension_that_waits_with_the_gil() -> None:
     ("one", "expected"),
     [
         (keeping(inside("dot"), handoffs=40), None),  # others had it meanwhile
+        (
+            keeping(inside("dot"), handoffs=8),
+            "likely",
+        ),  # one call after the other: seldom, though they ask all the time
+        (keeping(inside("dot"), handoffs=8, waiting=1), "possible"),  # who may have come just now
+        (keeping(inside("dot"), handoffs=8, waiting=0), None),
         (keeping(inside("dot"), waiting=0), "possible"),  # nobody wants it: maybe just a long calculation
         (keeping(inside("dot"), handoffs=None), "possible"),  # a lone core: one moment
         (keeping(inside("dot"), handoffs=None, waiting=0), None),

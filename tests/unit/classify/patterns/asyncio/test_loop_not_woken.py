@@ -10,7 +10,7 @@ from postmortem.evidence import Evidence, Task, Wait
 from postmortem.evidence import replace as changed
 
 from .....support.diagnosed import classify
-from .....support.make import counters, evidence, found, frame, lines, loop, process, stack, thread
+from .....support.make import counters, evidence, found, frame, lines, loop, process, samples, stack, thread
 
 SELECT = stack("selectors.select", "asyncio.base_events._run_once", "asyncio.base_events.run_forever", "main")
 ENDLESS = Wait("event-loop", "epoll_wait", endless=True)
@@ -116,3 +116,18 @@ def test_a_hub_that_turns_and_leaves_greenlets_asleep(kind: str, ready: bool, ex
     assert (
         found(changed(known, processes=(changed(one, loops=(hub,), tasks=(task,)),))).get("loop-not-woken") == expected
     )
+
+
+@pytest.mark.parametrize(("there", "expected"), [(True, "likely"), (False, "possible")])
+def test_a_hub_whose_greenlets_nobody_can_have_made_ready_just_now(there: bool, expected: str) -> None:
+    """All other threads were at one place for the whole window: what is ready has been so while the hub turned."""
+    timed = Wait("event-loop", "epoll_wait", endless=False, timeout_s=0.3, remaining_s=0.2)
+    known = asleep(wait=timed, switches=3)
+    one = known.processes[0]
+    here, before = (frame("acquire", 112), frame("pack", 51)), (frame("compress", 50), frame("pack", 50))
+    polls = thread(9, here, samples=samples((60, here), (20, here if there else before)))
+    known = changed(
+        known,
+        processes=(changed(one, threads=(one.threads[0], polls), loops=(changed(one.loops[0], kind="gevent"),)),),
+    )
+    assert found(known).get("loop-not-woken") == expected

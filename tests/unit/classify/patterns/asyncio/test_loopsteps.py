@@ -112,3 +112,15 @@ def test_a_loop_with_nothing_else_to_do(state: Any, alone: bool) -> None:
     assert not loopsteps.is_alone(known(running, other), one)
     assert loopsteps.others(known(running, other), one) == [other]
     assert not loopsteps.is_alone(known(), None)
+
+
+def test_a_job_of_a_native_pool_is_no_step_of_a_loop() -> None:
+    """Each thread of gevent's pool has a hub beside the greenlet that does its jobs; nothing else runs on it."""
+    pool = "/venv/lib/python3.12/site-packages/gevent/threadpool.py"
+    job = (frame("pack", 51), frame("__run_task", 173, pool), frame("run", 192, pool))
+    for stack_, expected in ((job, None), (job[:1], "task-1")):
+        one = thread(2, stack_)
+        task = Task("task-1", "Greenlet", "running", "loop-1", stack_)
+        known = process([one], loops=(changed(loop("loop-1", 2), kind="gevent"),), tasks=(task,))
+        running = loopsteps.running(known, one)
+        assert (running.id if running is not None else None) == expected

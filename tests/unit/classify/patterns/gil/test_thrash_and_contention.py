@@ -172,6 +172,14 @@ def test_where_there_is_little_cpu_contention_is_little_cpu_each() -> None:
     assert found(evidence(crowded(0.08, 0.6, 7)))["gil-contention"] == "possible"
 
 
+def test_three_that_get_hardly_any_cpu_wait_for_a_core_rather_than_for_each_other() -> None:
+    """On a machine that other processes keep busy: possible, where three with a core among them are likely."""
+    made = computing(3, 40)
+    looks = changed(counters(0.04, 90, delay=0.6), states={"R": 8, "S": 7}, syscalls={"futex": 7})
+    poor = changed(made, threads=tuple(changed(t, counters=looks) if t.tid > 1 else t for t in made.threads))
+    assert found(evidence(poor))["gil-contention"] == "possible"
+
+
 def test_who_queues_for_the_gil_with_nothing_to_compute_tells_contention() -> None:
     """Runnable threads may want a CPU only; one that is found waiting for the GIL that one of them holds decides it, and is
     the victim."""
