@@ -14,7 +14,7 @@ import sys
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, Optional
+from typing import Any, Callable, Dict, Iterator, Optional, Sequence
 
 import pytest
 
@@ -54,17 +54,21 @@ def run(*words: str, cwd: Optional[Path] = None, **changes: str) -> subprocess.C
     )
 
 
-def every_command(target: Path, into: Path, statuses: Any = (0, 1), **changes: Any) -> None:
+def every_command(
+    target: Path, into: Path, statuses: Any = (0, 1), also: Sequence[str] = ("report", "debug"), **changes: Any
+) -> None:
     """What reads a bundle, over this one; what they say and write is harmless."""
     harmless(run("analyze", "-f", "json", str(target), **changes), statuses)
-    harmless(run("report", str(target), **changes), statuses)
+    if "report" in also:
+        harmless(run("report", str(target), **changes), statuses)
     stripped = into / "stripped"
     done = run("report", str(target), "--strip", "-o", str(stripped), **changes)
     harmless(done, statuses)
     if stripped.exists():
         assert done.returncode == 0
         assert SECRET not in further.kept(stripped)
-    harmless(run("debug", str(target), "--batch", "-ex", "info files", **changes), (*statuses, 2))
+    if "debug" in also:
+        harmless(run("debug", str(target), "--batch", "-ex", "info files", **changes), (*statuses, 2))
 
 
 # ---------------------------------------------------------------------- what lies in a bundle
@@ -119,7 +123,7 @@ def test_something_else_in_a_members_place(place: Place, bundle: Path, member: s
         os.lchown(each, OTHER, OTHER)
     kind(path, place.hidden)
     os.lchown(path, *((0, 0) if kind is _hard else (OTHER, OTHER)))
-    every_command(bundle, place.base)
+    every_command(bundle, place.base, also=("debug",) if member.startswith("raw/") else ("report",))
 
 
 @pytest.mark.parametrize("owned", [True, False], ids=["theirs", "downloaded by root"])
@@ -539,8 +543,9 @@ def test_programs_that_are_none(place: Place, bundle: Path, variable: str, value
     (bundle / "raw/cores").mkdir()
     (bundle / f"raw/cores/{PID}.core").write_bytes(b"\x7fELF" + bytes(3000))
     changed: Dict[str, Any] = {variable: named}
-    harmless(run("analyze", str(bundle), **changed), (0, 1))
-    harmless(run("debug", str(bundle), "--batch", **changed), (0, 1))
+    if variable == "POSTMORTEM_GDB":  # py-spy samples what runs, and reads no bundle
+        harmless(run("analyze", str(bundle), **changed), (0, 1))
+        harmless(run("debug", str(bundle), "--batch", **changed), (0, 1))
     harmless(run("doctor", **changed), (0, 1))
 
 

@@ -1,4 +1,4 @@
-"""What the code of threads that go on will do: read, release a lock on a file, end a transaction; or none of it."""
+"""What the code of threads that go on will do: read, release a lock on a file, end a transaction or a child; or nothing."""
 
 from __future__ import annotations
 
@@ -49,6 +49,12 @@ def closing(link):
     time.sleep(600)
     link.execute("commit")
 
+class Fetch:
+    def __init__(self, child):
+        self.child = child
+    def cut_short(self):
+        self.child.kill()
+
 def count(seen):
     while True:
         seen.append(len(seen))
@@ -66,9 +72,11 @@ calendar = sched.scheduler(time.monotonic, time.sleep)
 calendar.enter(600, 1, reader.take)
 timer = threading.Timer(600, reader.line.next)
 timer.name = "timer reads"
+limit = threading.Timer(600, Fetch(None).cut_short)
+limit.name = "ends"
 idle = threading.Timer(600, forget, ([],))
 idle.name = "idle"
-threads = [timer, idle, *(
+threads = [timer, limit, idle, *(
     threading.Thread(target=target, args=args, name=name)
     for name, target, args in (
         ("reads", reader.run, ()), ("sched reads", calendar.run, ()), ("releases", press, (Guard(None),)),
@@ -89,6 +97,7 @@ DEEDS = {
     "sched reads": ("reads",),
     "releases": ("releases",),
     "commits": ("commits",),
+    "ends": ("ends",),
     "counts": (),
     "idle": (),
     "for ever": None,

@@ -101,10 +101,12 @@ def test_a_reactor_that_spins(version: str, release: str, pause: str, expected: 
 
 
 #: Generators and coroutines that wait: for a lock that one has kept, for each other, for a Deferred that its holder has
-#: dropped, for an item that nobody is left to put, for what a timer will bring.
+#: dropped, for an item that nobody is left to put, for what a timer will bring. Nothing refers to some of them but they
+#: themselves: the collector would end them.
 TASKS = """
-import sys
+import gc, sys
 from twisted.internet import defer, reactor, task
+gc.disable()
 
 def later(seconds):
     return task.deferLater(reactor, seconds, lambda: None)

@@ -1,4 +1,4 @@
-"""Threads that may come to read a pipe, release a lock or end a transaction of their process, as far as their code tells."""
+"""Threads that may come to read a pipe, release a lock, end a transaction or a child process, as far as their code tells."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ _LATER: Dict[Deed, Template] = {
     "commits": Template(
         "what would decide it: whether {thread}, which goes on and whose code uses a database, comes to end its transaction"
     ),
+    "ends": Template(
+        "what would decide it: whether {thread}, which goes on and whose code ends processes, comes to end this one"
+    ),
 }
 
 
@@ -31,7 +34,7 @@ def who_comes_to(view: View, process: Process, deed: Deed, *apart: Thread) -> Li
     ``apart``: threads not to return
     """
     found = [thread for thread in process.threads if thread not in apart and deed in (thread.deeds or ())]
-    if deed == "commits":
+    if deed in ("commits", "ends"):  # as a watchdog does that looks at the clock now and then
         return found
     return [thread for thread in found if not view.moves(thread) or view.computes(thread)]
 
@@ -39,3 +42,9 @@ def who_comes_to(view: View, process: Process, deed: Deed, *apart: Thread) -> Li
 def later(deed: Deed, threads: List[Thread]) -> List[Text]:
     """Return the text on the first of these threads; none without one."""
     return [_LATER[deed](thread=named(thread)) for thread in threads[:1]]
+
+
+def who_ends(view: View, process: Process) -> List[Thread]:
+    """Return the threads of a process's ancestors that go on, and whose code ends processes."""
+    above = [view.by_pid[pid] for pid in view.ancestors(process) if pid in view.by_pid]
+    return [thread for one in above for thread in who_comes_to(view, one, "ends")]

@@ -41,6 +41,7 @@ _DEEDS: Dict[Deed, FrozenSet[str]] = {
     )),
     "releases": frozenset(("release", "unlock", "flock", "lockf", "LOCK_UN", "close", "unlink")),
     "commits": frozenset(("commit", "rollback", "execute", "executemany", "executescript")),
+    "ends": frozenset(("kill", "terminate", "send_signal", "killpg")),
 }  # fmt: skip
 #: Fields that a reading of a loop's variables has.
 _ROUNDS = frozenset(("function", "file", "first_line", "looks", "turns", "changed"))

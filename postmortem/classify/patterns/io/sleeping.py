@@ -18,6 +18,7 @@ from ....evidence import Process, Task, Thread
 from ....findings import Template, Text
 from ....waitgraph import Agent
 from ...facts import clauses
+from ...facts.deeds import later, who_ends
 from ...facts.knowledge import own_frame
 from ...facts.peers import server_of
 from ...facts.view import View, is_python
@@ -151,10 +152,11 @@ def _match(view: View, process: Process, thread: Thread, busy: Tuple[Text, ...])
         facts.append(_LENGTH(seconds=length))
     if view.evidence.trigger.seconds is not None and view.evidence.trigger.kind == "timeout":
         facts.append(_ALLOWED(seconds=view.evidence.trigger.seconds))
+    ending = who_ends(view, process)
     return Match(
-        confidence="likely" if _too_long(view, length) and not (busy or served) else "possible",
+        confidence="likely" if _too_long(view, length) and not (busy or served or ending) else "possible",
         summary=summary,
-        evidence=(*facts, *busy, *((_SERVED(),) if served else ())),
+        evidence=(*facts, *busy, *((_SERVED(),) if served else ()), *later("ends", ending)),
         culprits=(view.culprit(process, frame, thread),) if frame else (),
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
         pid=process.pid,

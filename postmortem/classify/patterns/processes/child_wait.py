@@ -20,6 +20,7 @@ from ....findings import Template, Text
 from ....findings.found import Said
 from ....waitgraph import Agent, program
 from ...facts import clauses
+from ...facts.deeds import later, who_ends
 from ...facts.knowledge import in_table, multiprocessing, own_frame
 from ...facts.view import View
 from ...pattern import ANYTHING, Answer, Match, No, Pattern
@@ -129,9 +130,11 @@ def _match(
         facts.append(_SUPERVISES())
     if worker is not None:
         facts.append(_FORGOTTEN(child=name))
+    ending = who_ends(view, child) if child is not None else []
+    facts += later("ends", ending)
     made = own_frame(worker.python) if worker is not None else None
     culprits = (view.culprit(process, frame, thread, task),) if frame else ()
-    certain = bool(frame or made) and not (working or supervises or deeper)
+    certain = bool(frame or made) and not (working or supervises or deeper or ending)
     yield Match(
         confidence="likely" if certain else "possible",
         summary=_SUMMARY(thread=who, program=_program(process), at=at, child=name),

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Optional, Tuple
+
+import pytest
+
 from postmortem.evidence import Evidence, Process, Resource, Task, Wait, Waker
 from postmortem.evidence import replace as changed
+from postmortem.evidence.vocabulary import Deed
 
 from .....support.diagnosed import classify
 from .....support.make import (
@@ -132,3 +137,16 @@ def test_a_shell_between_them_whose_child_works() -> None:
         compiler, threads=(thread(3, wait=Wait("sleep", "clock_nanosleep", timeout_s=900.0), is_main=True),)
     )
     assert found(evidence(parent, shell, sleeps))["child-wait"] == "possible"
+
+
+@pytest.mark.parametrize(("deeds", "expected"), [(("ends",), "possible"), ((), "likely"), (None, "likely")])
+def test_a_parent_whose_thread_may_come_to_end_the_child(deeds: Optional[Tuple[Deed, ...]], expected: str) -> None:
+    """A timer of it that will kill the child: neither the child's long sleep nor the wait for it is endless then."""
+    timer = thread(9, stack("threading.wait", "threading.run"), wait=Wait("event", endless=False), deeds=deeds)
+    sleeps = Wait("sleep", "clock_nanosleep", timeout_s=3600.0, endless=False)
+    child = process([thread(2, [frame("fetch", 23)], is_main=True, wait=sleeps)], pid=2, ppid=1)
+    reads = Wait("process", "wait4", pid=2, endless=True)
+    known = evidence(process([thread(1, stack("subprocess.wait", "main"), wait=reads), timer], pid=1), child)
+    told = found(known)
+    assert told["sleeping"] == expected
+    assert told.get("child-wait", "possible") == "possible"
