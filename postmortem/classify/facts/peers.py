@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import FrozenSet, Optional, Set
+from typing import FrozenSet, List, Optional, Set
 
 from ...evidence import Process, Resource
 from ...evidence.vocabulary import TaskWaitKind, WaitKind
@@ -13,6 +13,8 @@ from .view import View
 #: Waits for a signal, an item or a permit, which code of the same process gives; of threads those for an event or a queue are
 #: of the kind of the condition inside.
 _SIGNALS: FrozenSet[WaitKind] = frozenset(("condition", "semaphore"))
+#: System calls that wait for a connection, or for one of several descriptors, a listening socket perhaps among them.
+_ACCEPTS = frozenset(("accept", "accept4", "select", "pselect6", "poll", "ppoll", "epoll_wait", "epoll_pwait"))
 #: Seconds: a wait that lasts longer is none at the end of which an answer is expected.
 _SOON_S = 60.0
 _TASK_SIGNALS: FrozenSet[TaskWaitKind] = frozenset(("condition", "event", "queue"))
@@ -31,6 +33,38 @@ def is_other_end(one: Resource, other: Resource) -> bool:
 def is_with_itself(process: Process, socket: Resource) -> bool:
     """Return whether both ends of a connection are known, and are in one process alone."""
     return len(socket.ends) > 1 and {end.pid for end in socket.ends} == {process.pid}
+
+
+def kept_out(view: View, server: Process) -> List[Process]:
+    """Return the captured processes that wait, without a time limit, for a server that has not accepted their connections.
+
+    Empty if a thread of the server waits for connections: it will accept them.
+    """
+    ports = set(map(str, server.listening or ()))
+    listening = {one.id for one in server.resources if one.listening}
+    waits = [thread.wait for thread in server.threads if thread.wait is not None and thread.wait.kind != "sleep"]
+    if not ports or any(wait.resource in listening or wait.syscall in _ACCEPTS for wait in waits):
+        return []
+    return [one for one in view.processes if one is not server and _is_kept_out(view, one, server, ports)]
+
+
+def _is_kept_out(view: View, client: Process, server: Process, ports: Set[str]) -> bool:
+    """Return whether a thread of a client waits for the answer of a server that has no end of its connection."""
+    resources = {one.id: one for one in client.resources}
+    for thread in client.threads:
+        wait = thread.wait
+        link = resources.get(wait.resource or "") if wait is not None and wait.kind == "socket" else None
+        if wait is None or link is None or wait.endless is not True or view.moves(thread):
+            continue
+        if port_of(link.remote) in ports and not any(is_other_end(link, one) for one in server.resources):
+            return True
+    return False
+
+
+def port_of(address: Optional[str]) -> Optional[str]:
+    """Return what follows the last colon of a socket's address; None if there is none."""
+    _host, colon, port = (address or "").rpartition(":")
+    return port if colon and port else None
 
 
 def server_of(view: View, process: Process) -> Optional[Process]:

@@ -9,6 +9,7 @@ from ...evidence import Process, Resource, Thread
 from ...waitgraph import Agent, Edge, Place
 from ...waitgraph.edges import EdgeKind
 from ..facts.knowledge import is_library, request_of
+from ..facts.peers import port_of
 from ..facts.view import View
 from .rest import asks_for_a_result, awaits_request, serves
 
@@ -134,23 +135,17 @@ def _workers(view: View, edge: Edge) -> List[Agent]:
     return [Agent(one.pid) for one in sorted(workers, key=lambda one: not _at_work(view, one))][:_MOST]
 
 
-def _port(address: Optional[str]) -> Optional[str]:
-    """Return what follows the last colon of a socket's address; None if there is none."""
-    _host, colon, port = (address or "").rpartition(":")
-    return port if colon and port else None
-
-
 def _listening(view: View, edge: Edge) -> List[Agent]:
     """Return the process of the tree that listens where a connection leads that it has not accepted yet.
 
     Where a server and its workers share the listening socket, it is the one that is at work.
     """
     resource = view.graph.places.resource(edge.waiter.pid, edge.resource) if edge.kind == "socket" else None
-    port = _port(resource.remote) if resource is not None else None
+    port = port_of(resource.remote) if resource is not None else None
     if port is None:
         return []
     others = [p for p in view.processes if p.pid != edge.waiter.pid]
-    listening = [p for p in others if any(_port(r.local) == port for r in p.resources if r.listening)]
+    listening = [p for p in others if any(port_of(r.local) == port for r in p.resources if r.listening)]
     shared = [p for p in others if port in map(str, p.listening or ()) and _at_work(view, p)]
     return [Agent(p.pid) for p in (listening or shared)][:1]
 
@@ -321,10 +316,12 @@ def _waits_for_anyone(view: View, place: Place, main: Thread) -> bool:
 def _is_served_beside(view: View, edge: Edge, place: Place) -> bool:
     """Return whether an event loop of a process has the other end of a connection, or listens where it leads."""
     ours = view.graph.places.resource(edge.waiter.pid, edge.resource) if edge.kind == "socket" else None
-    if ours is None or _port(ours.remote) is None:
+    if ours is None or port_of(ours.remote) is None:
         return False
     theirs = [place.resources[name] for loop in place.process.loops for name in loop.sockets if name in place.resources]
-    return any(one.remote == ours.local or (one.listening and _port(one.local) == _port(ours.remote)) for one in theirs)
+    return any(
+        one.remote == ours.local or (one.listening and port_of(one.local) == port_of(ours.remote)) for one in theirs
+    )
 
 
 def _is_served(thread: Thread) -> bool:

@@ -22,7 +22,7 @@ from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.alike import TASKS_WAIT, THREADS_WAIT, Alike, told_once
 from ...facts.knowledge import awaits_network, own_frame
-from ...facts.peers import answers_later, goes_on_soon, is_with_itself
+from ...facts.peers import answers_later, goes_on_soon, is_with_itself, kept_out
 from ...facts.sessions import is_unasked
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -51,6 +51,9 @@ _TIMEOUT_UNKNOWN = Template("with no known timeout")
 _CALL = Template("{thread} is in the system call {call}, {limit}")
 _WANTS_LOCK = Template("{thread} waits for a lock that a server keeps: the server answers when it is free")
 _PEER_IN_TREE = Template("the other end is in the same process tree: look at the process that should answer there")
+_KEPT_OUT = Template(
+    "it is a client of its own, and nobody accepts connections meanwhile: {count:n other client} {count:v waits|wait} for that"
+)
 _PEER_UNKNOWN = Template("which peer it is was not recorded: only a capture of the running process shows that")
 _SERVED_HERE = Template(
     "requests of the same process are at work, or wait for what comes soon: the answer may only be slow"
@@ -90,6 +93,10 @@ def match(view: View) -> Iterator[Answer]:
             elif view.moves(thread):
                 yield No(_WAKES(thread=who))
             elif _serves(thread, resource):
+                others = kept_out(view, process) if resource is not None and resource.accepted else []
+                if others and thread.wait.endless is not False:
+                    yield _keeps_out(view, process, thread, resource, others)
+                    continue
                 serves = _AWAITS_CONNECTIONS if resource and resource.listening else _AWAITS_CLIENT
                 yield No(serves(thread=who))
             elif is_unasked(view, resource):
@@ -151,6 +158,27 @@ def _thread(view: View, process: Process, thread: Thread, resource: Optional[Res
         evidence=tuple(facts),
         culprits=(view.culprit(process, frame, thread),) if frame is not None else (),
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
+        pid=process.pid,
+    )
+
+
+def _keeps_out(
+    view: View, process: Process, thread: Thread, resource: Optional[Resource], others: List[Process]
+) -> Match:
+    """Return the match of a server's only thread that waits for one client, while others wait to be accepted."""
+    frame, who = own_frame(thread.python), clauses.named(thread)
+    peer = resource.remote if resource and resource.remote else _PEER()
+    endless = thread.wait is not None and thread.wait.endless is True
+    limit = _NO_TIMEOUT() if endless else _TIMEOUT_UNKNOWN()
+    facts: List[Said] = [_CALL(thread=who, call=thread.wait.syscall if thread.wait else None, limit=limit)]
+    facts += [resource.description] if resource is not None else []
+    facts.append(_KEPT_OUT(count=len(others)))
+    return Match(
+        confidence="likely" if endless and frame is not None else "possible",
+        summary=_SUMMARY(thread=who, peer=peer, at=clauses.at(frame), limit=limit),
+        evidence=tuple(facts),
+        culprits=(view.culprit(process, frame, thread),) if frame is not None else (),
+        victims=tuple(view.victim(one, main) for one in others for main in [view.main(one)] if main is not None),
         pid=process.pid,
     )
 

@@ -19,7 +19,7 @@ from typing import Iterator
 
 from ....findings import Template
 from ...facts import clauses
-from ...facts.knowledge import own_frame
+from ...facts.knowledge import is_library, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from .reentry import Reentry, reentries
@@ -63,8 +63,10 @@ def _match(view: View, found: Reentry) -> Match:
     facts = [found.taken, _AGAIN(at=at, depth=held.depth)]
     if queue:
         facts.append(_QUEUE(count=len(queue)))
-    # the call between the two lines is often the line to move
-    places = (again, held.frame, *thread.python[held.depth : held.depth + 1])
+    # the call between the two lines is often the line to move; where a library has the lock, the line that it called back
+    between = [frame for frame in thread.python[: held.depth] if not is_library(frame)]
+    called_back = between[-1:] if held.frame is not None and is_library(held.frame) else []
+    places = (again, *called_back, held.frame, *thread.python[held.depth : held.depth + 1])
     return Match(
         confidence="proven" if found.sure else "likely",
         summary=_SUMMARY(thread=clauses.named(thread), at=at, lock=resource.description, since=held.frame),

@@ -218,3 +218,25 @@ def test_requests_of_the_process_itself_that_are_at_work(left: float, request_: 
     engine = thread(2, (frame("seal", 24), *serves), wait=nap, counters=counters())
     known = evidence(process([main, engine], resources=(here,)), window=1.0)
     assert found(known).get("network-wait") == expected
+
+
+@pytest.mark.parametrize(
+    ("accepting", "kept", "expected"), [(False, True, "likely"), (True, True, "possible"), (False, False, "possible")]
+)
+def test_a_server_that_waits_for_one_client_while_others_wait_to_be_accepted(
+    accepting: bool, kept: bool, expected: str
+) -> None:
+    """Nobody accepts meanwhile: its line leads. One whose other thread waits for connections, or that has the other end of the
+    client's, is a server like any other; the client may wait for what it does not want to say."""
+    silent_one = Resource("socket-1", "socket", "socket b → c", local="b:80", remote="c:3", accepted=True)
+    end = Resource("socket-2", "socket", "socket b → a", local="b:80", remote="a:1", accepted=True)
+    serving = [thread(1, (frame("serve", 57),), wait=SOCKET, is_main=True, counters=counters())]
+    if accepting:
+        serving.append(thread(2, (frame("accept", 90),), wait=Wait("socket", "accept4", endless=True)))
+    server = process(serving, pid=1, listening=(80,), resources=(silent_one, *(() if kept else (end,))))
+    asks = thread(5, (frame("field_computer", 87),), wait=SOCKET, is_main=True, counters=counters())
+    client = process([asks], pid=5, ppid=1, resources=(socket(accepted=False, peer_in_tree=True),))
+    report = classify(evidence(server, client, window=1.0)).findings
+    told = {(finding.culprits[0].pid, finding.confidence) for finding in report if finding.pattern == "network-wait"}
+    assert ((1, "likely") in told) == (expected == "likely")
+    assert (report[0].culprits[0].pid == 1) == (expected == "likely")

@@ -6,7 +6,17 @@ from typing import Any, Tuple
 
 import pytest
 
-from postmortem.evidence import Evidence, NativeFrame, Process, PythonFrame, Resource, SignalHandler, Wait, Waker
+from postmortem.evidence import (
+    Evidence,
+    HeldLock,
+    NativeFrame,
+    Process,
+    PythonFrame,
+    Resource,
+    SignalHandler,
+    Wait,
+    Waker,
+)
 from postmortem.evidence import replace as changed
 from postmortem.evidence.vocabulary import OwnerBasis, ResourceKind
 
@@ -102,6 +112,24 @@ def test_a_lock_taken_twice_is_proven() -> None:
     """The same plain lock held further down the same stack."""
     assert found(evidence(own_lock())) == {"self-deadlock": "proven"}
     assert set(lines(evidence(own_lock()))) >= {50, 30}
+
+
+def test_a_lock_of_a_library_that_calls_the_program_back() -> None:
+    """The line at which the program was called back while the library has the lock is named, before the library's own."""
+    log = "/venv/lib/python3.11/site-packages/loguru/_handler.py"
+    frames = [
+        frame("emit", 160, log),
+        frame("emit", 29),
+        frame("debug", 7, log),
+        frame("post", 42),
+        frame("emit", 177, log),
+        frame("main", 3),
+    ]
+    holds = (HeldLock("lock-1", frame("emit", 171, log), 4, "with-slot"),)
+    one = thread(1, frames, wait=locked("lock-1"), holds=holds)
+    known = evidence(process([one], resources=(lock("lock-1", 1, (1,)),)))
+    assert verdict(known) == "self-deadlock"
+    assert lines(known)[:3] == [29, 42, 171]
 
 
 def test_a_finalizer_between_makes_it_a_finalizer_deadlock() -> None:
