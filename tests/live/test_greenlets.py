@@ -532,3 +532,37 @@ def test_a_lock_that_a_native_thread_gave_back(tmp_path: Path) -> None:
         report = capture_pid(program.pid, tmp_path, "--observe", "0.5")
     told = {finding["pattern"]: finding["confidence"] for finding in report["findings"]}
     assert told.get("loop-not-woken") == "possible"
+
+
+#: A native thread of eventlet's pool waits for a lock that a green thread has: each has a hub, and the release wakes one of
+#: them alone.
+OF_ANOTHER_HUB = """
+import eventlet
+eventlet.monkey_patch()
+import threading
+from eventlet import tpool
+lock = threading.Lock()
+
+def total():
+    with lock:  # waits
+        return 1
+
+def asks():
+    return tpool.execute(total)
+
+with lock:
+    asking = eventlet.spawn(asks)
+    eventlet.sleep(0.5)
+eventlet.spawn_after(0.5, print, "ready", flush=True)
+asking.wait()
+"""
+
+
+def test_a_lock_of_eventlet_between_two_hubs(tmp_path: Path) -> None:
+    """It is free, and the hub of the native thread sleeps for a minute with the waiter ready."""
+    with Program(interpreter("3.10", "eventlet==0.33.3"), OF_ANOTHER_HUB, tmp_path) as program:
+        report = capture_pid(program.pid, tmp_path, "--observe", "0.5")
+    first = report["findings"][0]
+    marked = OF_ANOTHER_HUB.splitlines().index("    with lock:  # waits") + 1
+    assert (first["pattern"], first["confidence"]) == ("loop-not-woken", "likely")
+    assert marked in {culprit["line"] for culprit in first["culprits"]}

@@ -245,6 +245,9 @@ class Links:
             if self._objects.type_name(word) == _LOOP
         }
         hubs = list(by_loop.values())
+        for hub in loops:
+            if hub.kind == "eventlet":  # one that is known to it; others may be
+                hub.ready = sum(task.loop == hub.address and bool(self.ready(task)) for task in self._tasks) or None
         if not self._started or not hubs:
             return
         for hub in hubs:
@@ -306,8 +309,11 @@ class Links:
     def of(self, task: TaskState) -> Optional[GreenWait]:
         """Return what a suspended greenlet waits for; None if unknown."""
         links = self._of.get(task.address, [])
-        if task.state != "pending" or not links:
+        if task.state != "pending":
             return None
+        if not links:
+            awaited = self._taken_off(task.frames)
+            return GreenWait(awaited) if awaited is not None else None
         limits = [link for link in links if link.kind == "watcher" and (link.ends or self._is_timer(link.address))]
         wakes = [link for link in links if link not in limits]
         due = min((at for at in map(self._due, limits) if at is not None), default=None)
@@ -362,6 +368,15 @@ class Links:
         if link.kind == "result":
             return Awaited("future", future=link.address, what=self._title(link.address))
         return self._primitive(link.address, frames)
+
+    def _taken_off(self, frames: Sequence[Frame]) -> Optional[Awaited]:
+        """Return the wait for a lock of eventlet that has taken a greenlet off its list of waiters and could not switch to it.
+
+        Source: eventlet/semaphore.py, acquire and _do_acquire: 0.30-0.41.
+        """
+        asks = next((frame for frame in frames[:2] if frame.is_in("acquire", "eventlet/semaphore.py")), None)
+        lock = self._python.frames.local(asks, "self") if asks is not None else None
+        return self._primitive(lock, frames) if lock else None
 
     def _of_another_hub(self, watcher: int, frames: Sequence[Frame]) -> Optional[Awaited]:
         """Return the wait for a lock that belongs to the hub of another thread, which is to wake this hub by a watcher.

@@ -22,6 +22,7 @@ OPEN = {
     "uvloop",
     "trio",
     "twisted",
+    "eventlet",
     "POSIX",
     "",
     "_anon",

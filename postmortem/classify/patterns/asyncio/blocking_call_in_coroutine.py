@@ -26,6 +26,7 @@ from ...facts.clauses import named
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 from .loopsteps import (
+    MIN_SAME_CALL,
     calls_out,
     computes,
     fills,
@@ -172,15 +173,15 @@ def _again(
     long = (
         waits and wakes is not None and wakes <= _FEW_WAKES
     )  # though the first of the loop's timers has just been served
-    slow = _delays(loop) and computes(view, thread) and not is_coroutine(process, loop, kept)
-    slow = slow or (bool(loop.ready) and same_call(view, loop, thread))
+    same = bool(loop.ready) and same_call(view, loop, thread)
+    slow = same or (_delays(loop) and computes(view, thread) and not is_coroutine(process, loop, kept))
     if not ((late and (waits or called)) or long or slow):
         return None
     place = (kept.file, kept.function, None if slow else kept.line)
     share = view.sampled_share(
         thread, lambda frames: any((f.file, f.function, None if slow else f.line) == place for f in frames)
     )
-    return share if share >= MIN_INSIDE else None
+    return share if share >= (MIN_SAME_CALL if same else MIN_INSIDE) else None
 
 
 def _why_not(

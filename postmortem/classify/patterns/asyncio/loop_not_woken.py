@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import Iterator, List, Optional, Tuple
 
-from ....evidence import Loop, Process, PythonFrame, Task, Thread
+from ....evidence import Loop, Process, PythonFrame, Task, Thread, Wait
 from ....findings import Confidence, Culprit, Template, Text
 from ....findings.found import Said
 from ....waitgraph import Agent
@@ -62,7 +62,12 @@ _GEVENT_REMEDY = Template(
     "`loop.async_()` and its `send()`, or let gevent's own threadpool do the work. Locks, events and results of gevent are for "
     "the greenlets of one thread."
 )
-_REMEDIES = {"twisted": _TWISTED_REMEDY, "gevent": _GEVENT_REMEDY}
+_EVENTLET_REMEDY = Template(
+    "Locks and events of eventlet are for the green threads of one hub: keep those that `monkey_patch` made, the locks of "
+    "logging handlers among them, out of native threads (tpool), or give these unpatched ones "
+    "(`eventlet.patcher.original('threading')`)."
+)
+_REMEDIES = {"twisted": _TWISTED_REMEDY, "gevent": _GEVENT_REMEDY, "eventlet": _EVENTLET_REMEDY}
 
 #: Seconds until the selector's own limit from which on the loop is not about to turn.
 _FAR_S = 5.0
@@ -71,7 +76,7 @@ _WAKING = ("call_soon_threadsafe", "_write_to_self")
 #: Most tasks named.
 _NAMED = 3
 #: Loops of greenlets, and loops that keep their ready queue as asyncio does.
-_HUBS = ("gevent",)
+_HUBS = ("gevent", "eventlet")
 _KINDS = ("asyncio", "uvloop", "twisted", *_HUBS)
 
 _SLEEPS = Template(
@@ -102,7 +107,7 @@ def match(view: View) -> Iterator[Answer]:
         for loop in process.loops:
             thread = view.thread(process, loop.tid)
             wait = thread.wait if thread is not None else None
-            if thread is None or wait is None or wait.kind != "event-loop" or not loop.ready or loop.kind not in _KINDS:
+            if thread is None or wait is None or not loop.ready or loop.kind not in _KINDS or not _selects(loop, wait):
                 continue
             if view.moves(thread) and loop.kind in _HUBS and _ready(process, loop):
                 yield _match(view, process, loop, thread, turns=True)
@@ -122,6 +127,11 @@ def match(view: View) -> Iterator[Answer]:
                 yield No(_BEING_WOKEN(thread=clauses.named(thread)))
             else:
                 yield _match(view, process, loop, thread)
+
+
+def _selects(loop: Loop, wait: Wait) -> bool:
+    """Return whether a loop's thread is in its selector; a hub of eventlet that watches nothing only sleeps."""
+    return wait.kind == "event-loop" or (wait.kind == "sleep" and loop.kind == "eventlet")
 
 
 def _ready(process: Process, loop: Loop) -> List[Task]:

@@ -123,7 +123,8 @@ def calls_out(view: View, process: Process, thread: Thread, least: float) -> boo
 def same_call(view: View, loop: Optional[Loop], thread: Thread) -> bool:
     """Return whether the callbacks of a loop's turn all make one and the same call of a library, which takes each some time.
 
-    Nearly all samples are at one innermost line of it; a callback lasts for ``SAME_CALL_S`` or more on average.
+    Nearly all samples are at one innermost line of it, or below one line of the program that calls it and awaits nothing; a
+    callback lasts for ``SAME_CALL_S`` or more on average.
     """
     if loop is None or loop.turn_s is None or loop.turn_s / ((loop.turn_done or 0) + 1) < SAME_CALL_S:
         return False
@@ -132,9 +133,19 @@ def same_call(view: View, loop: Optional[Loop], thread: Thread) -> bool:
     for count, frames in view.samples(thread):
         total += count
         inner = frames[0] if frames else None
-        if inner is not None and knowledge.is_library(inner) and not knowledge.is_loop_machinery(inner):
-            seen[inner.file, inner.line] += count
+        if inner is None or not knowledge.is_library(inner) or knowledge.is_loop_machinery(inner):
+            continue
+        seen[inner.file, inner.line] += count
+        own = next((frame for frame in frames if not knowledge.is_library(frame)), None)
+        if own is not None and not _may_await(view, own):
+            seen[own.file, own.line] += count
     return bool(seen) and seen.most_common(1)[0][1] >= MIN_SAME_CALL * total
+
+
+def _may_await(view: View, frame: PythonFrame) -> bool:
+    """Return whether a line awaits, as far as its source is known."""
+    text = view.evidence.source(frame.file, frame.line)
+    return text is None or "await " in text or "async " in text
 
 
 def others(process: Process, loop: Optional[Loop]) -> List[Task]:

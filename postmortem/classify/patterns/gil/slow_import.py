@@ -1,7 +1,7 @@
 """The program is still importing, and makes progress.
 
-**What it looks like.** In most samples the main thread is inside an `import` statement, each time in another module, and it
-uses the CPU or reads files.
+**What it looks like.** In most samples the main thread, or one that it waits for, is inside an `import` statement, each time
+in another module, and it uses the CPU or reads files.
 
 **Easily mistaken for** `python-busy-loop` at module level, where one module never finishes; `import-deadlock`;
 a module that waits for the network while it is imported.
@@ -48,6 +48,8 @@ PATTERN = Pattern(
 MIN_SHARE = 0.6
 #: Number of modules seen at work in the samples: from MIN_MODULES on the match is likely, from FEW_MODULES on possible.
 MIN_MODULES, FEW_MODULES = 4, 2
+#: The same for a thread that is not the main one, which may import now and then while it works.
+MANY_MODULES = 16
 _MACHINERY = ("<frozen importlib", "importlib/_bootstrap", "importlib/__init__.py", "<frozen zipimport>")
 
 _SUMMARY = Template(
@@ -71,22 +73,21 @@ class Import(NamedTuple):
 
 
 def match(view: View) -> Iterator[Answer]:
-    """Yield an answer for each process whose main thread imports."""
+    """Yield an answer for each process whose main thread, or one that it waits for, imports."""
     for process in view.pythons:
-        main = view.main(process)
-        if main is None or not main.python:
-            continue
-        if not main.samples:
-            if _inside(main.python) is not None and main.wait is None:
+        for thread in process.threads:
+            if not thread.python or not (thread.is_main or view.matters(process, thread)):
+                continue
+            if thread.samples:
+                yield from _answer(view, process, thread)
+            elif _inside(thread.python) is not None and thread.wait is None:
                 yield CannotTell((_NO_WINDOW(),))
-            continue
-        yield from _answer(view, process, main)
 
 
-def _answer(view: View, process: Process, main: Thread) -> Iterator[Answer]:
+def _answer(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
     total = 0
     seen: Counter[Import] = Counter()
-    for count, frames in view.samples(main):
+    for count, frames in view.samples(thread):
         total += count
         found = _inside(frames)
         if found is not None:
@@ -95,20 +96,20 @@ def _answer(view: View, process: Process, main: Thread) -> Iterator[Answer]:
     if share < MIN_SHARE:
         return
     modules = {one.module for one in seen}
-    if len(modules) < FEW_MODULES and not (all(map(_is_installed, modules)) and _computes(view, main)):
-        yield No(_ONE_MODULE(thread=named(main)))
+    if len(modules) < FEW_MODULES and not (all(map(_is_installed, modules)) and _computes(view, thread)):
+        yield No(_ONE_MODULE(thread=named(thread)))
         return
-    yield _match(view, process, main, seen, share, modules)
+    yield _match(view, process, thread, seen, share, modules)
 
 
-def _computes(view: View, main: Thread) -> bool:
+def _computes(view: View, thread: Thread) -> bool:
     """Return whether the thread computes, at changing places of libraries: the top level of one module takes so long."""
-    places = {frames for _count, frames in view.samples(main)}
+    places = {frames for _count, frames in view.samples(thread)}
     if any(
         sourcepaths.is_program(frame.file) for frames in places for frame in itertools.takewhile(_is_outside, frames)
     ):
         return False
-    return (view.wanted_share(main) or 0.0) >= COMPUTING_SHARE and len(places) >= MIN_MODULES
+    return (view.wanted_share(thread) or 0.0) >= COMPUTING_SHARE and len(places) >= MIN_MODULES
 
 
 def _inside(frames: Sequence[PythonFrame]) -> Optional[Import]:
@@ -138,21 +139,24 @@ def _is_outside(frame: PythonFrame) -> bool:
     return not _is_machinery(frame)
 
 
-def _match(view: View, process: Process, main: Thread, seen: Counter[Import], share: float, modules: Set[str]) -> Match:
+def _match(
+    view: View, process: Process, thread: Thread, seen: Counter[Import], share: float, modules: Set[str]
+) -> Match:
     lines = _lines(seen)
     total = sum(seen.values())
     facts = [
-        _SHARE(share=share, thread=named(main)),
+        _SHARE(share=share, thread=named(thread)),
         _MODULES(count=len(modules)),
         _STATEMENTS(lines=tuple(_LINE(frame=frame, share=count / total) for frame, count in lines[:3])),
     ]
-    cpu = view.cpu_share(main)
+    cpu = view.cpu_share(thread)
     facts += [_CPU(share=cpu)] if cpu is not None else []
+    least = MIN_MODULES if thread.is_main else MANY_MODULES
     return Match(
-        confidence="likely" if len(modules) >= MIN_MODULES or len(modules) < FEW_MODULES else "possible",
-        summary=_SUMMARY(thread=named(main), frame=lines[0][0], modules=len(modules), seconds=view.window or 0),
+        confidence="likely" if len(modules) >= least or len(modules) < FEW_MODULES else "possible",
+        summary=_SUMMARY(thread=named(thread), frame=lines[0][0], modules=len(modules), seconds=view.window or 0),
         evidence=tuple(facts),
-        culprits=tuple(view.culprit(process, frame, main) for frame, _count in lines[:4]),
+        culprits=tuple(view.culprit(process, frame, thread) for frame, _count in lines[:4]),
         pid=process.pid,
     )
 

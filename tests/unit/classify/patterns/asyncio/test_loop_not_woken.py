@@ -131,3 +131,12 @@ def test_a_hub_whose_greenlets_nobody_can_have_made_ready_just_now(there: bool, 
         processes=(changed(one, threads=(one.threads[0], polls), loops=(changed(one.loops[0], kind="gevent"),)),),
     )
     assert found(known).get("loop-not-woken") == expected
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("eventlet", "likely"), ("asyncio", None)])
+def test_a_hub_of_eventlet_that_watches_nothing_sleeps(kind: str, expected: Optional[str]) -> None:
+    """Its selector is a plain sleep; that of another loop is no sleep."""
+    known = asleep(wait=Wait("sleep", "pselect6", endless=False, timeout_s=60.0, remaining_s=52.0))
+    one = known.processes[0]
+    hub = changed(one.loops[0], kind=kind)
+    assert found(changed(known, processes=(changed(one, loops=(hub,)),))).get("loop-not-woken") == expected

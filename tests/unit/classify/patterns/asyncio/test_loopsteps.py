@@ -124,3 +124,23 @@ def test_a_job_of_a_native_pool_is_no_step_of_a_loop() -> None:
         known = process([one], loops=(changed(loop("loop-1", 2), kind="gevent"),), tasks=(task,))
         running = loopsteps.running(known, one)
         assert (running.id if running is not None else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("client = Client()", True),
+        ("await client.get()", False),
+        ("async with Client() as client:", False),
+        (None, False),
+    ],
+)
+def test_one_line_of_the_program_that_calls_a_library_in_each_callback(source: Optional[str], expected: bool) -> None:
+    """Whatever line of the library takes the time below it; not if the line awaits, or is not known."""
+    library = "/venv/lib/python3.12/site-packages/httpx/_config.py"
+    looks = tuple((15, (frame("load", 140 + n, library), frame("link", 80), *TURN)) for n in range(6))
+    one = thread(1, STEP, samples=samples(*looks, (10, SELECT)))
+    known = evidence(process([one]))
+    known = changed(known, sources={frame("link", 80).file: {80: source}} if source is not None else {})
+    turn = changed(loop("loop-1", 1), turn_s=0.3, turn_done=33)
+    assert loopsteps.same_call(View(known), turn, one) is expected

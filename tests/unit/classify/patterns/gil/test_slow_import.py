@@ -9,7 +9,7 @@ import pytest
 from postmortem.evidence import Evidence, PythonFrame, Wait
 
 from .....support.diagnosed import classify
-from .....support.make import counters, evidence, found, frame, lines, process, samples, thread
+from .....support.make import counters, evidence, found, frame, lines, process, samples, stack, thread
 
 MACHINERY = PythonFrame("<frozen importlib._bootstrap>", 1007, "_find_and_load")
 MAIN = frame("<module>", 4)
@@ -81,3 +81,12 @@ def test_a_program_below_an_import_is_no_import() -> None:
     """The whole of it may run at a module's level, and call modules that were imported long ago: it stays in one."""
     work = tuple((10, (frame(f"job{n}", n, f"/app/job{n}.py"), *importing("service"))) for n in range(5))
     assert "slow-import" not in found(started(*work))
+
+
+@pytest.mark.parametrize(("joins", "count", "expected"), [(2, 16, "likely"), (2, 15, "possible"), (None, 16, None)])
+def test_a_thread_that_the_main_thread_waits_for(joins: Optional[int], count: int, expected: Optional[str]) -> None:
+    """It imports a client when it begins; few modules may belong to its work, and what nobody waits for may take its time."""
+    wait = Wait("lock", "futex", endless=True) if joins else Wait("sleep", "clock_nanosleep", timeout_s=1.0)
+    main = thread(1, stack("threading.join", "main"), joins=joins, wait=wait, counters=counters())
+    loads = thread(2, NOW, samples=samples(*modules(count)), counters=counters(0.9))
+    assert found(evidence(process([main, loads]), window=1.0)).get("slow-import") == expected
