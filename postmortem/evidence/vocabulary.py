@@ -139,7 +139,7 @@ GilState = Literal["holds", "waits", "detached", "unknown"]
 
 #: What a thread's code names that ends waits for its whole process: reads a pipe or socket, releases a lock on a file, ends a
 #: database's transaction.
-Deed = Literal["reads", "releases", "commits", "ends"]
+Deed = Literal["reads", "releases", "unlocks", "cancels", "commits", "ends", "continues"]
 
 #: A thread's activity over a span of the window. holds, waits: the GIL; runs: on a CPU or ready to, as far as known without
 #: the GIL; blocked: in a system call, not for the GIL; unknown: includes a futex that may or may not be the GIL's.

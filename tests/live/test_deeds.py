@@ -55,6 +55,14 @@ class Fetch:
     def cut_short(self):
         self.child.kill()
 
+class Drive:
+    def __init__(self, line):
+        self.plan, self.line = sched.scheduler(time.monotonic, time.sleep), line
+        self.plan.enter(600, 1, self.record)
+    def record(self):
+        for block in iter(lambda: self.line.source.read(9), b""):
+            pass
+
 def count(seen):
     while True:
         seen.append(len(seen))
@@ -74,13 +82,16 @@ timer = threading.Timer(600, reader.line.next)
 timer.name = "timer reads"
 limit = threading.Timer(600, Fetch(None).cut_short)
 limit.name = "ends"
+lease = threading.Timer(600, threading.Lock().release)
+lease.name = "unlocks"
 idle = threading.Timer(600, forget, ([],))
 idle.name = "idle"
-threads = [timer, limit, idle, *(
+threads = [timer, limit, lease, idle, *(
     threading.Thread(target=target, args=args, name=name)
     for name, target, args in (
         ("reads", reader.run, ()), ("sched reads", calendar.run, ()), ("releases", press, (Guard(None),)),
-        ("commits", closing, (None,)), ("counts", count, ([],)), ("for ever", waits, (reader.line,)),
+        ("lambda reads", Drive(Line(None)).plan.run, ()), ("commits", closing, (None,)), ("counts", count, ([],)),
+        ("for ever", waits, (reader.line,)),
     )
 )]
 for thread in threads:
@@ -95,6 +106,8 @@ DEEDS = {
     "reads": ("reads",),
     "timer reads": ("reads",),
     "sched reads": ("reads",),
+    "lambda reads": ("reads",),
+    "unlocks": ("releases", "unlocks"),
     "releases": ("releases",),
     "commits": ("commits",),
     "ends": ("ends",),

@@ -17,8 +17,17 @@ _LATER: Dict[Deed, Template] = {
     "releases": Template(
         "what would decide it: whether {thread}, which goes on later and whose code releases something, comes to release this"
     ),
+    "unlocks": Template(
+        "what would decide it: whether {thread}, which goes on later and whose code releases a lock, comes to release this"
+    ),
+    "cancels": Template(
+        "what would decide it: whether {thread}, which goes on later and whose code cancels something, comes to cancel this"
+    ),
     "commits": Template(
         "what would decide it: whether {thread}, which goes on and whose code uses a database, comes to end its transaction"
+    ),
+    "continues": Template(
+        "what would decide it: whether {thread}, which goes on later and whose code continues processes, comes to continue this"
     ),
     "ends": Template(
         "what would decide it: whether {thread}, which goes on and whose code ends processes, comes to end this one"
@@ -44,7 +53,7 @@ def later(deed: Deed, threads: List[Thread]) -> List[Text]:
     return [_LATER[deed](thread=named(thread)) for thread in threads[:1]]
 
 
-def who_ends(view: View, process: Process) -> List[Thread]:
-    """Return the threads of a process's ancestors that go on, and whose code ends processes."""
+def who_above(view: View, process: Process, deed: Deed) -> List[Thread]:
+    """Return the threads of a process's ancestors that go on, and whose code ends processes, or continues stopped ones."""
     above = [view.by_pid[pid] for pid in view.ancestors(process) if pid in view.by_pid]
-    return [thread for one in above for thread in who_comes_to(view, one, "ends")]
+    return [thread for one in above for thread in who_comes_to(view, one, deed)]

@@ -305,6 +305,9 @@ def _has_no_other(view: View, edge: Edge, following: Agent) -> bool:
 
     A forked process that has a pipe's end by inheritance, and the waiter's own process, do not count.
     """
+    process = view.by_pid.get(edge.waiter.pid)
+    if edge.kind == "lock" and process is not None and who_comes_to(view, process, "unlocks"):
+        return False
     if edge.signals or edge.kind in ("lock", "rlock"):  # of a lock without a known holder, whose code alone releases it
         named = not view.graph.is_limited(edge) and only_able(view, edge, named=True) == following
         if edge.signals or named:

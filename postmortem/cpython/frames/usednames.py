@@ -7,11 +7,11 @@ operation will not do it.
 from __future__ import annotations
 
 from collections import deque
-from typing import Deque, Iterator, List, Sequence, Set, Tuple
+from typing import Deque, Iterator, List, Optional, Sequence, Set, Tuple
 
 from ...memory import Fault
 from ...sourcepaths import is_program
-from ..objects.attributes import attributes, class_value
+from ..objects.attributes import attribute, attributes, class_value
 from ..objects.builtins import NotThat
 from ..objects.code import Code
 from .frame import Frame, Frames
@@ -21,6 +21,7 @@ from .functions import Functions
 _MOST_FRAMES, _MOST_CODES, _MOST_VALUES, _DEPTH = 12, 80, 120, 4
 #: Most steps from a variable of the standard library's to the function that it will call.
 _STEPS = 3
+_IN_C = ("builtin_function_or_method", "builtin_method")
 _CONTAINERS = frozenset(("list", "tuple", "collections.deque"))
 #: (code, its globals, objects whose methods it may call, calls that may still be followed)
 _Place = Tuple[Code, int, Tuple[int, ...], int]
@@ -40,7 +41,7 @@ class UsedNames:
         """
         names: Set[str] = set()
         seen: Set[int] = set()
-        places: Deque[_Place] = deque(self._begun(frames[:_MOST_FRAMES]))
+        places: Deque[_Place] = deque(self._begun(frames[:_MOST_FRAMES], names))
         while places and len(seen) < _MOST_CODES:
             code, namespace, objects, depth = places.popleft()
             if code.address in seen:
@@ -48,17 +49,22 @@ class UsedNames:
             seen.add(code.address)
             used = code.used_names()
             names.update(used)
+            places.extend((inner, namespace, objects, depth) for inner in self._inside(code))
             if depth > 1:
                 places.extend(self._called(used, namespace, objects, depth - 1))
         return names
 
-    def _begun(self, frames: Sequence[Frame]) -> Iterator[_Place]:
-        """Yield the program's functions on a stack, and those that the library's functions on it are to call."""
+    def _begun(self, frames: Sequence[Frame], names: Set[str]) -> Iterator[_Place]:
+        """Yield the program's functions on a stack, and those that the library's functions on it are to call.
+
+        The names of methods in C that a library's function is to call are added to ``names``.
+        """
         for frame in frames:
             values = tuple(value for _name, value in self._frames.locals(frame))[:_MOST_VALUES]
             if is_program(frame.code.filename):
                 yield frame.code, self._frames.globals(frame) or 0, self._with_attributes(values), _DEPTH
             else:
+                names.update(filter(None, map(self._in_c, values)))
                 for called in self._callables(values):
                     yield from self._place(called, _DEPTH)
 
@@ -83,6 +89,28 @@ class UsedNames:
         bound = self._functions.bound(called)
         owners = self._with_attributes((bound,)) if bound is not None else objects
         yield code, self._functions.globals(function or 0), owners, depth
+
+    def _inside(self, code: Code) -> Iterator[Code]:
+        """Yield the lambdas, comprehensions and inner functions that are written inside a function: constants of its code.
+
+        Source: Include/cpython/code.h of 3.8-3.15: co_consts precedes co_names.
+        """
+        objects = self._objects
+        try:
+            constants = objects.items(objects.memory.u64(code.address + objects.layout.co_names - 8), _MOST_VALUES)
+            for constant in constants:
+                if objects.type_name(constant) == "code":
+                    yield self._frames.codes.get(constant)
+        except (Fault, NotThat):
+            return
+
+    def _in_c(self, value: int) -> Optional[str]:
+        """Return the name of a method in C that is bound to an object, or that an object has as an attribute to be called."""
+        if self._objects.type_name(value) in _IN_C:
+            return self._functions.c_name(value)
+        function = attribute(self._objects, value, "function")  # of a Timer
+        bound = function is not None and self._objects.type_name(function) in _IN_C
+        return self._functions.c_name(function) if bound and function is not None else None
 
     def _with_attributes(self, values: Sequence[int]) -> Tuple[int, ...]:
         """Return values and, behind them, those of their attributes."""

@@ -40,8 +40,11 @@ _DEEDS: Dict[Deed, FrozenSet[str]] = {
         "recvmsg", "recvfrom", "get", "get_nowait", "communicate",
     )),
     "releases": frozenset(("release", "unlock", "flock", "lockf", "LOCK_UN", "close", "unlink")),
+    "unlocks": frozenset(("release",)),
+    "cancels": frozenset(("cancel", "cancel_futures")),
     "commits": frozenset(("commit", "rollback", "execute", "executemany", "executescript")),
     "ends": frozenset(("kill", "terminate", "send_signal", "killpg")),
+    "continues": frozenset(("SIGCONT",)),
 }  # fmt: skip
 #: Fields that a reading of a loop's variables has.
 _ROUNDS = frozenset(("function", "file", "first_line", "looks", "turns", "changed"))

@@ -32,7 +32,7 @@ from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.deeds import later, who_comes_to
 from ...facts.knowledge import is_library, is_stdlib, own_frame
-from ...facts.peers import clients_of, server_of
+from ...facts.peers import clients_of, goes_on_soon, server_of
 from ...facts.sessions import Session, session_of, sessions
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -100,6 +100,7 @@ _TABLE_REMEDY = Template(
     "let a transaction wait for locks only for a limited time (with Firebird a lock timeout in its TPB, or NO WAIT)."
 )
 _MOVES = Template("it gets an answer again and again: the lock is in demand, and nobody keeps it for long")
+_SOON = Template("the transaction waits for {holder}, which goes on soon: it may only be slow")
 #: Wake-ups a second of a session that gets statements.
 _WOKEN = 0.5
 _STATEMENTS = Template("{count:n such session} {count:v gets|get} statements all the time: the transaction goes on")
@@ -419,9 +420,13 @@ def _native(view: View, process: Process, thread: Thread, lock: Resource, inside
         culprits.append(view.culprit(owner, held, holder))
     told = _HELD_BY(holder=clauses.named(holder), at=clauses.at(held)) if holder is not None else None
     moves = view.moves(thread)
-    in_circle = bool(follow(view, Agent(process.pid, thread.tid)).cycle)  # which is then the cause
+    way = follow(view, Agent(process.pid, thread.tid))
+    in_circle = bool(way.cycle)  # which is then the cause
+    # the holder waits for another process, which is about to go on: it is only slow
+    soon = owner is not None and way.end.pid not in (process.pid, owner.pid) and goes_on_soon(view, way.end)
+    less = moves or in_circle or soon
     return Match(
-        confidence="possible" if moves or in_circle else "proven" if stuck and not lock.owner_gone else "likely",
+        confidence="possible" if less else "proven" if stuck and not lock.owner_gone else "likely",
         summary=_WRITES(
             thread=clauses.named(thread),
             at=clauses.at(frame),
@@ -430,7 +435,7 @@ def _native(view: View, process: Process, thread: Thread, lock: Resource, inside
             holder=told,
         ),
         remedy=_NATIVE_REMEDY(),
-        evidence=(*lock.because, *([_MOVES()] if moves else [])),
+        evidence=(*lock.because, *([_MOVES()] if moves else []), *([_SOON(holder=way.end)] if soon else [])),
         culprits=tuple(culprits),
         pid=process.pid,
     )

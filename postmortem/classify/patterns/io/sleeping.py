@@ -18,7 +18,7 @@ from ....evidence import Process, Task, Thread
 from ....findings import Template, Text
 from ....waitgraph import Agent
 from ...facts import clauses
-from ...facts.deeds import later, who_ends
+from ...facts.deeds import later, who_above
 from ...facts.knowledge import own_frame
 from ...facts.peers import server_of
 from ...facts.view import View, is_python
@@ -37,7 +37,7 @@ PATTERN = Pattern(
 )
 
 #: A sleep is the cause if it lasts at least this multiple of the allowed time, and at least this number of seconds.
-TIMES, AT_LEAST = 3, 10
+TIMES, AT_LEAST = 10, 30
 #: Seconds, if there is no deadline to compare with (a core, --pid).
 ALONE = 60
 
@@ -152,7 +152,7 @@ def _match(view: View, process: Process, thread: Thread, busy: Tuple[Text, ...])
         facts.append(_LENGTH(seconds=length))
     if view.evidence.trigger.seconds is not None and view.evidence.trigger.kind == "timeout":
         facts.append(_ALLOWED(seconds=view.evidence.trigger.seconds))
-    ending = who_ends(view, process)
+    ending = who_above(view, process, "ends")
     return Match(
         confidence="likely" if _too_long(view, length) and not (busy or served or ending) else "possible",
         summary=summary,

@@ -17,6 +17,7 @@ a callback. A larger pool only postpones the hang.
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Sized, Tuple
 
@@ -25,6 +26,7 @@ from ....findings import Slot, Template, Text
 from ....findings.found import Said
 from ....waitgraph import Agent, Edge
 from ...facts import clauses, native
+from ...facts.deeds import later, who_comes_to
 from ...facts.knowledge import is_stdlib, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -170,7 +172,22 @@ class _Told(NamedTuple):
 
 
 def match(view: View) -> Iterator[Answer]:
-    """Yield a match for each group of pools whose workers all wait for jobs queued in the group."""
+    """Yield a match for each group of pools whose workers all wait for jobs queued in the group.
+
+    It is only possible where another thread may come to cancel the jobs that they wait for.
+    """
+    for answer in _answers(view):
+        process = view.by_pid.get(answer.pid or 0) if isinstance(answer, Match) else None
+        cancelling = who_comes_to(view, process, "cancels") if process is not None else []
+        if isinstance(answer, Match) and cancelling:
+            evidence = (*answer.evidence, *later("cancels", cancelling))
+            yield dataclasses.replace(answer, confidence="possible", evidence=evidence)
+        else:
+            yield answer
+
+
+def _answers(view: View) -> Iterator[Answer]:
+    """Yield the answers by what the workers of pools and servers wait for."""
     for process in view.pythons:
         groups = stuck_pools(view, process)
         for pools, links in groups:

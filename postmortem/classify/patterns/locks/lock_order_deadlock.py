@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from typing import FrozenSet, Iterator, List, Optional, Tuple
 
+from ....evidence import Thread
 from ....evidence.vocabulary import ResourceKind
 from ....findings import Culprit, Template, Text
 from ....waitgraph import Cycle, Edge
 from ...facts import clauses
+from ...facts.deeds import later, who_comes_to
 from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -100,8 +102,10 @@ def _match(view: View, cycle: Cycle) -> Match:
     behind = [a for a in view.graph.behind(frozenset(cycle.agents)) if a.tid is not None]
     if behind:
         facts.append(_BEHIND(count=len(behind)))
+    unlocking = _unlocking(view, cycle)
+    facts += later("unlocks", unlocking)
     return Match(
-        confidence=view.certainty(cycle),
+        confidence="possible" if unlocking else view.certainty(cycle),
         summary=_summary(cycle),
         remedy=_remedy(view, cycle),
         evidence=tuple(facts),
@@ -109,6 +113,14 @@ def _match(view: View, cycle: Cycle) -> Match:
         victims=tuple(view.victim_of(agent) for agent in behind),
         pid=cycle.edges[0].waiter.pid,
     )
+
+
+def _unlocking(view: View, cycle: Cycle) -> List[Thread]:
+    """Return the threads outside of a cycle that may come to release one of its plain locks, which any thread may release."""
+    pids = {edge.waiter.pid for edge in cycle.edges if edge.kind == "lock"}
+    members = [thread for agent in cycle.agents for thread in [view.graph.places.thread(agent)] if thread is not None]
+    processes = [view.by_pid[pid] for pid in sorted(pids) if pid in view.by_pid]
+    return [thread for process in processes for thread in who_comes_to(view, process, "unlocks", *members)]
 
 
 def _link(view: View, edge: Edge, after: Edge) -> Tuple[Text, List[Culprit]]:

@@ -20,7 +20,7 @@ from ....findings import Template, Text
 from ....findings.found import Said
 from ....waitgraph import Agent, program
 from ...facts import clauses
-from ...facts.deeds import later, who_ends
+from ...facts.deeds import later, who_above
 from ...facts.knowledge import in_table, multiprocessing, own_frame
 from ...facts.view import View
 from ...pattern import ANYTHING, Answer, Match, No, Pattern
@@ -130,7 +130,7 @@ def _match(
         facts.append(_SUPERVISES())
     if worker is not None:
         facts.append(_FORGOTTEN(child=name))
-    ending = who_ends(view, child) if child is not None else []
+    ending = who_above(view, child, "ends") if child is not None else []
     facts += later("ends", ending)
     made = own_frame(worker.python) if worker is not None else None
     culprits = (view.culprit(process, frame, thread, task),) if frame else ()

@@ -20,6 +20,7 @@ from ....evidence import Process, PythonFrame, Resource, Thread, Waker
 from ....findings import Culprit, Slot, Template, ThreadName
 from ....waitgraph import Agent
 from ...facts import clauses
+from ...facts.deeds import later, who_comes_to
 from ...facts.knowledge import multiprocessing, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -132,8 +133,9 @@ def _match(view: View, process: Process, thread: Thread, resource: Resource, wak
     wants = own_frame(thread.python)
     who, at, lock = clauses.named(thread), clauses.at(wants), resource.description
     holder: Slot = ThreadName(waker.tid, waker.name) if waker.tid else _ANOTHER_THREAD()
+    unlocking = who_comes_to(view, process, "unlocks", thread)
     return Match(
-        confidence="possible" if not endless else "proven" if sure else "likely",
+        confidence="possible" if not endless or unlocking else "proven" if sure else "likely",
         summary=_SUMMARY(
             thread=who,
             pid=process.pid,
@@ -146,6 +148,7 @@ def _match(view: View, process: Process, thread: Thread, resource: Resource, wak
         evidence=(
             _WAITS(thread=who, at=at, lock=lock, forever=clauses.forever(endless)),
             *resource.because,
+            *later("unlocks", unlocking),
         ),
         culprits=tuple(dict.fromkeys(_culprits(view, process, thread, wants, waker))),
         victims=(view.victim(process, thread),),

@@ -22,6 +22,7 @@ from ....findings import Culprit, Template, Text
 from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.alike import PROCESSES_ARE, Alike, told_once
+from ...facts.deeds import later, who_above
 from ...facts.suspended import (
     Looks,
     awaited,
@@ -131,7 +132,10 @@ def _match(
         *awaited(agents),
         *below(others),
     ]
-    if whole and not sure:
+    continuing = who_above(view, process, "continues") if whole else []
+    facts += later("continues", continuing)
+    sure = sure and not continuing
+    if whole and not sure and not continuing:
         facts.append(_ON_PURPOSE())
     return Match(
         confidence=("proven" if whole and view.window else "likely") if sure else "possible",

@@ -8,7 +8,19 @@ import pytest
 
 from postmortem.classify.facts.view import View
 from postmortem.classify.roots.roots import roots
-from postmortem.evidence import Calling, End, Evidence, Loop, NativeFrame, PythonFrame, Resource, Task, TaskWait, Wait
+from postmortem.evidence import (
+    Calling,
+    End,
+    Evidence,
+    Loop,
+    NativeFrame,
+    PythonFrame,
+    Resource,
+    Task,
+    TaskWait,
+    Wait,
+    Waker,
+)
 from postmortem.evidence import replace as changed
 from postmortem.evidence.vocabulary import Deed
 
@@ -343,3 +355,21 @@ def test_a_task_whose_loop_watches_a_session_that_waits(title: str, others: int,
     main = thread(7, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=False), is_main=True)
     asks = evidence(process([main], resources=(socket,), loops=(loop,), tasks=tuple(tasks), pid=7))
     assert found(asks).get("database-lock-wait") == expected
+
+
+@pytest.mark.parametrize(("left", "expected"), [(9.0, "possible"), (3600.0, "likely")])
+def test_a_transaction_that_waits_for_a_slow_process(left: float, expected: str) -> None:
+    """The holder asks another process of the tree, which sleeps a little before it answers."""
+    lock = Resource(
+        "m", "mutex", "a mutex wanted in mdb_txn_renew0", locked=True, waiters=(1,), owner_tid=2, owner_pid=1
+    )
+    asked = Resource(
+        "s", "socket", "socket a → b", waiters=(2,), peer_in_tree=True, wakers=(Waker("end", "kernel", pid=3),)
+    )
+    frames = (NativeFrame("mdb_txn_renew0", "/site/lmdb/cpython.so", 0x10), frame("checkpoint", 63))
+    waits = thread(1, frames, wait=Wait("mutex", "futex", "m", endless=True), is_main=True, counters=counters())
+    asks = thread(2, [frame("weigh", 54)], wait=Wait("socket", "recvfrom", "s", endless=True), counters=counters())
+    nap = Wait("sleep", "clock_nanosleep", timeout_s=left, remaining_s=left, endless=False)
+    scale = thread(3, [frame("serve", 9)], wait=nap, is_main=True, counters=counters())
+    known = evidence(process([waits, asks], resources=(lock, asked)), process([scale], pid=3, ppid=1), window=1.0)
+    assert found(known).get("database-lock-wait") == expected

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Tuple
+from typing import Any, Optional, Tuple
 
 import pytest
 
@@ -18,7 +18,7 @@ from postmortem.evidence import (
     Waker,
 )
 from postmortem.evidence import replace as changed
-from postmortem.evidence.vocabulary import OwnerBasis, ResourceKind
+from postmortem.evidence.vocabulary import Deed, OwnerBasis, ResourceKind
 
 from .....support.diagnosed import classify
 from .....support.make import (
@@ -43,6 +43,17 @@ def test_a_cycle_of_recorded_owners_is_proven() -> None:
     assert (report.pattern, report.confidence) == ("lock-order-deadlock", "proven")
     assert {c.line for c in report.culprits} == {10, 11, 20, 21}
     assert [v.tid for v in report.victims] == [4]
+
+
+@pytest.mark.parametrize(
+    ("deeds", "confidence"), [(("unlocks",), "possible"), (("releases",), "proven"), (None, "proven")]
+)
+def test_a_cycle_that_a_third_thread_may_open(deeds: Optional[Tuple[Deed, ...]], confidence: str) -> None:
+    """Any thread may release a plain lock: one that sleeps, and whose code releases one, when a lease is over, say."""
+    one = two_locks()
+    lease = thread(9, [frame("lapse", 41)], wait=Wait("sleep", timeout_s=26.0, endless=False), deeds=deeds)
+    known = evidence(changed(one, threads=(*one.threads, lease)))
+    assert found(known)["lock-order-deadlock"] == confidence
 
 
 @pytest.mark.parametrize(

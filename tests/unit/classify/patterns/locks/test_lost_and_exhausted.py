@@ -210,6 +210,19 @@ def test_workers_that_wait_for_their_own_queue_are_proof() -> None:
     assert lines(known) == [31]
 
 
+def test_a_timer_that_may_cancel_the_jobs_in_the_queue() -> None:
+    """Who waits for them goes on then."""
+    timer = replace(waits(4, "f-9", 90), wait=Wait("event", endless=False), deeds=("cancels",))
+    known = whole(
+        [waits(1, "f-1", 70), waits(2, "f-2", 31), waits(3, "f-3", 31), timer],
+        future("f-1", 1, 2),
+        future("f-2", 2, 2, 3),
+        future("f-3", 3, 2, 3),
+        pools=(pool(2, 3),),
+    )
+    assert found(known)["executor-self-deadlock"] == "possible"
+
+
 def test_a_worker_that_waits_for_what_a_queued_job_leads_to() -> None:
     """An event is no future, but only workers of the pool can run the job that sets it; another thread may set it, too."""
 

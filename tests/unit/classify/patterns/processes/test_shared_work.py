@@ -210,6 +210,15 @@ def test_what_a_fork_lock_needs(known: Any, confidence: Any) -> None:
     assert found(forked(**known)).get("fork-inherited-lock") == confidence
 
 
+def test_a_thread_of_the_child_that_may_come_to_release_the_lock() -> None:
+    """A timer that it started because it found the lock taken."""
+    known = forked()
+    main, child = known.processes
+    lease = thread(12, stack("threading.wait"), wait=Wait("event", endless=False), deeds=("unlocks",))
+    known = changed(known, processes=(main, changed(child, threads=(*child.threads, lease))))
+    assert found(known)["fork-inherited-lock"] == "possible"
+
+
 def own(depth: int) -> Evidence:
     frames = (frame("take", 6), *stack("multiprocessing.popen_fork._launch"), frame("start", 11))
     lock = Resource("l-1", "lock", "Lock turn", 2, "with-slot", (2,), True)

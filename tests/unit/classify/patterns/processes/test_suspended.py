@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Optional
+from typing import Dict, Optional, Tuple
 
 import pytest
 
@@ -15,6 +15,7 @@ from postmortem.evidence import (
     Wait,
 )
 from postmortem.evidence import replace as changed
+from postmortem.evidence.vocabulary import Deed
 
 from .....support.diagnosed import classify
 from .....support.make import counted, evidence, found, frame, lines, process, stack, thread, verdict
@@ -66,6 +67,16 @@ def test_a_spare_child_that_nobody_waits_for_is_only_possible() -> None:
     """The parent computes: it may keep the child so on purpose."""
     busy = process([thread(1, stack("compute"), counters=counted({"R": 16}, cpu=0.9))], pid=1)
     assert found(evidence(busy, child({"T": 16})))["stopped"] == "possible"
+
+
+@pytest.mark.parametrize(("deeds", "expected"), [(("continues",), "possible"), ((), "proven"), (None, "proven")])
+def test_a_thread_of_the_parent_may_come_to_continue_it(deeds: Optional[Tuple[Deed, ...]], expected: str) -> None:
+    """One that sleeps until the stop is to be over, and whose code names SIGCONT."""
+    waits = parent()
+    nap = Wait("sleep", "clock_nanosleep", timeout_s=28.0, endless=False)
+    watch = thread(9, stack("watch"), wait=nap, counters=counted({"S": 16}), deeds=deeds)
+    known = evidence(changed(waits, threads=(*waits.threads, watch)), child({"T": 16}, stopped_by=19))
+    assert found(known)["stopped"] == expected
 
 
 def test_it_stopped_itself() -> None:
