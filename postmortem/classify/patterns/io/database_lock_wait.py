@@ -100,6 +100,9 @@ _TABLE_REMEDY = Template(
     "let a transaction wait for locks only for a limited time (with Firebird a lock timeout in its TPB, or NO WAIT)."
 )
 _MOVES = Template("it gets an answer again and again: the lock is in demand, and nobody keeps it for long")
+_HAS_IT = Template("{holder} has the lock{at} ({basis:known})")
+#: Kinds of locks that a holder gives back.
+_HELD = ("lock", "rlock", "mutex", "rwlock", "file-lock")
 _SOON = Template("the transaction waits for {holder}, which goes on soon: it may only be slow")
 #: Wake-ups a second of a session that gets statements.
 _WOKEN = 0.5
@@ -421,7 +424,7 @@ def _native(view: View, process: Process, thread: Thread, lock: Resource, inside
     told = _HELD_BY(holder=clauses.named(holder), at=clauses.at(held)) if holder is not None else None
     moves = view.moves(thread)
     way = follow(view, Agent(process.pid, thread.tid))
-    in_circle = bool(way.cycle)  # which is then the cause
+    in_circle = sum(edge.kind in _HELD for edge in way.cycle) > 1  # of several locks, which is then the cause
     # the holder waits for another process, which is about to go on: it is only slow
     soon = owner is not None and way.end.pid not in (process.pid, owner.pid) and goes_on_soon(view, way.end)
     less = moves or in_circle or soon
@@ -435,7 +438,16 @@ def _native(view: View, process: Process, thread: Thread, lock: Resource, inside
             holder=told,
         ),
         remedy=_NATIVE_REMEDY(),
-        evidence=(*lock.because, *([_MOVES()] if moves else []), *([_SOON(holder=way.end)] if soon else [])),
+        evidence=(
+            *lock.because,
+            *(
+                [_HAS_IT(holder=clauses.named(holder), at=clauses.at(held), basis=lock.owner_basis)]
+                if holder and lock.owner_basis
+                else []
+            ),
+            *([_MOVES()] if moves else []),
+            *([_SOON(holder=way.end)] if soon else []),
+        ),
         culprits=tuple(culprits),
         pid=process.pid,
     )

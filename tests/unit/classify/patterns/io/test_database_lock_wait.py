@@ -245,6 +245,20 @@ def test_a_writer_in_a_circle_with_a_lock_of_python() -> None:
     assert found(known).get("database-lock-wait") in (None, "possible")
 
 
+def test_a_transaction_whose_holder_waits_for_what_the_waiter_would_put() -> None:
+    """No order of locks helps: the transaction is to wait for nothing, and its line and the waiting one are named."""
+    begins = Resource(
+        "m", "mutex", "a mutex wanted in mdb_txn_renew0", locked=True, waiters=(1,), owner_tid=2, owner_basis="recorded"
+    )
+    puts = Waker("reach", "memory", tid=1, grade="names", site=frame("feed", 80))
+    inbox = Resource("q", "queue", "Queue inbox", waiters=(2,), wakers=(puts,), closed=True)
+    frames = (NativeFrame("mdb_txn_renew0", "/site/lmdb/cpython.so", 0x10), frame("ensure", 70))
+    writer = thread(1, frames, wait=Wait("mutex", "futex", "m", endless=True), is_main=True)
+    holder = thread(2, [frame("store", 50)], wait=Wait("condition", "futex", "q", endless=True))
+    known = evidence(process([writer, holder], resources=(begins, inbox), signal_handlers=()))
+    assert (verdict(known), lines(known)[:2]) == ("database-lock-wait", [70, 50])
+
+
 LIBRARY = "/venv/lib/python3.12/site-packages/redis"
 
 
