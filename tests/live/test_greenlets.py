@@ -527,11 +527,11 @@ gevent.joinall([gevent.spawn(logs) for _ in range(3)])
 
 
 def test_a_lock_that_a_native_thread_gave_back(tmp_path: Path) -> None:
-    """It is free, its waiters sleep on, and the hub turns for others: possible, for one look cannot tell it from just now."""
+    """It is free, its waiters sleep on, and the hub turns for others; the only other thread waited for jobs meanwhile."""
     with Program(interpreter("3.11", "gevent==24.2.1"), UNRELEASED, tmp_path) as program:
         report = capture_pid(program.pid, tmp_path, "--observe", "0.5")
     told = {finding["pattern"]: finding["confidence"] for finding in report["findings"]}
-    assert told.get("loop-not-woken") == "possible"
+    assert told.get("loop-not-woken") == "likely"
 
 
 #: A native thread of eventlet's pool waits for a lock that a green thread has: each has a hub, and the release wakes one of

@@ -219,9 +219,9 @@ search("a{b{ c{")
 
 
 def test_a_capture_tells_that_a_loop_stays_where_it_is(tmp_path: Path) -> None:
-    """From the window's looks, by way of the bundle, to the verdict and report.json."""
+    """From the window's looks, by way of the bundle, to the verdict and report.json; a longer window has more of them."""
     with Program(sys.executable, STUCK, tmp_path) as program:
-        found = capture_pid(program.pid, tmp_path)
+        found = capture_pid(program.pid, tmp_path, "--observe", "4")
     rounds = found["processes"][0]["threads"][0]["rounds"]
     assert (rounds["function"], rounds["same"], rounds["changed"]) == ("search", True, [])
     assert rounds["turns"] >= 3

@@ -305,8 +305,7 @@ def _has_no_other(view: View, edge: Edge, following: Agent) -> bool:
 
     A forked process that has a pipe's end by inheritance, and the waiter's own process, do not count.
     """
-    process = view.by_pid.get(edge.waiter.pid)
-    if edge.kind == "lock" and process is not None and who_comes_to(view, process, "unlocks"):
+    if edge.kind == "lock" and _may_be_released(view, edge):
         return False
     if edge.signals or edge.kind in ("lock", "rlock"):  # of a lock without a known holder, whose code alone releases it
         named = not view.graph.is_limited(edge) and only_able(view, edge, named=True) == following
@@ -321,6 +320,15 @@ def _has_no_other(view: View, edge: Edge, following: Agent) -> bool:
     return edge.kind == "process" or not any(
         _has_user(view, one.pid, edge, following) for one in edge.wakers if one.is_process
     )
+
+
+def _may_be_released(view: View, edge: Edge) -> bool:
+    """Return whether a thread that goes on may come to release a plain lock, which no `with` statement is known to have."""
+    process = view.by_pid.get(edge.waiter.pid)
+    lock = view.graph.places.resource(edge.waiter.pid, edge.resource)
+    if process is None or lock is None or lock.owner_basis not in (None, "inferred"):
+        return False
+    return bool(who_comes_to(view, process, "unlocks"))
 
 
 def _awaits_a_client(view: View, edge: Edge, following: Agent) -> bool:

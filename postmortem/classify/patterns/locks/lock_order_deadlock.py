@@ -116,8 +116,14 @@ def _match(view: View, cycle: Cycle) -> Match:
 
 
 def _unlocking(view: View, cycle: Cycle) -> List[Thread]:
-    """Return the threads outside of a cycle that may come to release one of its plain locks, which any thread may release."""
-    pids = {edge.waiter.pid for edge in cycle.edges if edge.kind == "lock"}
+    """Return the threads outside of a cycle that may come to release one of its plain locks, which any thread may release.
+
+    Nobody but its own block releases a lock that a `with` statement has.
+    """
+    locks = {
+        edge: view.graph.places.resource(edge.waiter.pid, edge.resource) for edge in cycle.edges if edge.kind == "lock"
+    }
+    pids = {edge.waiter.pid for edge, lock in locks.items() if lock is not None and lock.owner_basis == "inferred"}
     members = [thread for agent in cycle.agents for thread in [view.graph.places.thread(agent)] if thread is not None]
     processes = [view.by_pid[pid] for pid in sorted(pids) if pid in view.by_pid]
     return [thread for process in processes for thread in who_comes_to(view, process, "unlocks", *members)]
