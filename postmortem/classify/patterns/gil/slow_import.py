@@ -48,7 +48,7 @@ PATTERN = Pattern(
 MIN_SHARE = 0.6
 #: Number of modules seen at work in the samples: from MIN_MODULES on the match is likely, from FEW_MODULES on possible.
 MIN_MODULES, FEW_MODULES = 4, 2
-#: The same for a thread that is not the main one, which may import now and then while it works.
+#: From this number on the match is likely for another thread, which may import now and then while it works.
 MANY_MODULES = 16
 _MACHINERY = ("<frozen importlib", "importlib/_bootstrap", "importlib/__init__.py", "<frozen zipimport>")
 

@@ -211,7 +211,7 @@ def test_workers_that_wait_for_their_own_queue_are_proof() -> None:
 
 
 def test_a_timer_that_may_cancel_the_jobs_in_the_queue() -> None:
-    """Who waits for them goes on then."""
+    """The workers that wait for them go on then."""
     timer = replace(waits(4, "f-9", 90), wait=Wait("event", endless=False), deeds=("cancels",))
     known = whole(
         [waits(1, "f-1", 70), waits(2, "f-2", 31), waits(3, "f-3", 31), timer],
@@ -677,7 +677,7 @@ def test_holders_in_a_library_lead_to_the_program_behind_them() -> None:
 def test_a_connection_that_waits_for_its_peer_inside_itself(
     limit: Optional[int], others: Tuple[int, ...], expected: bool
 ) -> None:
-    """Who has it waits in its method, and nobody else wants it: no pool. One of known size may be asked twice."""
+    """Its only user waits in a method of it: no pool. One of known size may be asked twice by the same thread."""
     link = gate(
         waiters=(2, *others),
         limit=limit,
