@@ -162,9 +162,11 @@ def _match(view: View, process: Process, loop: Loop, thread: Thread, turns: bool
     places = [frame for frame in loop.readied_at if not knowledge.is_library(frame)]
     facts += [_PLACE(frame=frame) for frame in places[:_NAMED]]
     behind = view.graph.behind(frozenset(_agent(process, task) for task in tasks))
-    how: Confidence = "likely" if turns and _nobody_else_ran(view, process, thread) else "possible"
+    how = _confidence(tasks, loop, endless, slept)
+    if turns:
+        how = "likely" if _nobody_else_ran(view, process, thread) else "possible"
     return Match(
-        confidence=how if turns else _confidence(tasks, loop, endless, slept),
+        confidence=how,
         summary=_SLEEPS(thread=who, call=call, limit=limit, ready=ready, task=_first(process, tasks), by=_by(places)),
         evidence=tuple(facts),
         culprits=(

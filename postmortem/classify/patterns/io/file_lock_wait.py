@@ -109,9 +109,9 @@ def _judge(view: View, waiter: Waiter) -> Answer:
         for agent in view.graph.behind(frozenset((waiter.agent, Agent(process.pid))))
         if agent.tid == agent.pid
     }
-    # a process whose main thread waits for this one is not the cause, whatever its other threads do
     releasing = [t for h in holders if h is not process for t in who_comes_to(view, h, "releases")]
     facts += later("releases", releasing)
+    # a process whose main thread waits for this one is not the cause, whatever its other threads do
     holders = [h for h in holders if h.pid not in beside]
     at_work = bool(releasing) or any(h is not process and _may_release(view, h) for h in holders)
     # if its own process holds the lock, and the other threads work or there are none, the polling thread may hold it

@@ -94,7 +94,7 @@ def match(view: View) -> Iterator[Answer]:
                 yield No(_WAKES(thread=who))
             elif _serves(thread, resource):
                 others = kept_out(view, process) if resource is not None and resource.accepted else []
-                if others and thread.wait.endless is not False:
+                if resource is not None and others and thread.wait.endless is not False:
                     yield _keeps_out(view, process, thread, resource, others)
                     continue
                 serves = _AWAITS_CONNECTIONS if resource and resource.listening else _AWAITS_CLIENT
@@ -162,21 +162,19 @@ def _thread(view: View, process: Process, thread: Thread, resource: Optional[Res
     )
 
 
-def _keeps_out(
-    view: View, process: Process, thread: Thread, resource: Optional[Resource], others: List[Process]
-) -> Match:
+def _keeps_out(view: View, process: Process, thread: Thread, resource: Resource, others: List[Process]) -> Match:
     """Return the match of a server's only thread that waits for one client, while others wait to be accepted."""
     frame, who = own_frame(thread.python), clauses.named(thread)
-    peer = resource.remote if resource and resource.remote else _PEER()
-    endless = thread.wait is not None and thread.wait.endless is True
+    call, endless = (thread.wait.syscall, thread.wait.endless is True) if thread.wait is not None else (None, False)
     limit = _NO_TIMEOUT() if endless else _TIMEOUT_UNKNOWN()
-    facts: List[Said] = [_CALL(thread=who, call=thread.wait.syscall if thread.wait else None, limit=limit)]
-    facts += [resource.description] if resource is not None else []
-    facts.append(_KEPT_OUT(count=len(others)))
     return Match(
         confidence="likely" if endless and frame is not None else "possible",
-        summary=_SUMMARY(thread=who, peer=peer, at=clauses.at(frame), limit=limit),
-        evidence=tuple(facts),
+        summary=_SUMMARY(thread=who, peer=resource.remote or _PEER(), at=clauses.at(frame), limit=limit),
+        evidence=(
+            _CALL(thread=who, call=call, limit=limit),
+            resource.description,
+            _KEPT_OUT(count=len(others)),
+        ),
         culprits=(view.culprit(process, frame, thread),) if frame is not None else (),
         victims=tuple(view.victim(one, main) for one in others for main in [view.main(one)] if main is not None),
         pid=process.pid,

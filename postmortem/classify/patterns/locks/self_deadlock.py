@@ -65,7 +65,7 @@ def _match(view: View, found: Reentry) -> Match:
         facts.append(_QUEUE(count=len(queue)))
     # the call between the two lines is often the line to move; where a library has the lock, the line that it called back
     between = [frame for frame in thread.python[: held.depth] if not is_library(frame)]
-    called_back = between[-1:] if held.frame is not None and is_library(held.frame) else []
+    called_back = between[-1:] if is_library(held.frame) else []
     places = (again, *called_back, held.frame, *thread.python[held.depth : held.depth + 1])
     return Match(
         confidence="proven" if found.sure else "likely",
