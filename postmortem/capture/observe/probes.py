@@ -48,7 +48,7 @@ _MOST_MEMORY_S = 1.0
 _STEP_S = 0.01
 #: Every so many steps the variables of the thread that has the GIL are looked at, which takes some milliseconds; and the most
 #: threads, of all processes together, of which they are.
-_EVERY, _MOST_COMPUTING = 5, 2
+_EVERY, _MOST_COMPUTING = 2, 2
 _MOST_COLLECTORS = 64
 #: Number of processes that are searched; the root is among the first.
 _MOST_SEARCHED = 8

@@ -28,8 +28,9 @@ _MOST_CHANGED = 8
 _LEAST_RUNS = 4
 #: Steps back that show that a loop turns.
 _LEAST_TURNS = 3
-#: Seconds of processor time that the looks at one thread may take, all together.
-_MOST_S = 0.15
+#: Seconds of processor time that the looks at one thread may take, all together; and the largest share of the time since the
+#: first, after some looks, so that they are spread over the window.
+_MOST_S, _MOST_SHARE, _FREE_S = 0.15, 0.12, 0.02
 #: Names of functions and attributes whose values depend on more than the program's variables: on the clock, on chance, on other
 #: threads and processes, on files and connections. Of code that uses one it is not known whether its loop gets further.
 _OUTSIDE: FrozenSet[str] = frozenset((
@@ -90,11 +91,12 @@ class Looks:
         self._watched: Dict[int, Tuple[Frame, Optional[int]]] = {}
         self._glanced = self._steps_back = 0  # steps back of the innermost one since the last look, and before
         self._moved: Set[int] = set()  # positions of frames that were seen at another instruction
-        self._spent = 0.0
+        self._spent, self._since = 0.0, time.monotonic()
 
     def look(self) -> None:
-        """Look once. Raises Fault, NotThat or UnicodeDecodeError when the stack changes meanwhile."""
-        if self._spent > _MOST_S:
+        """Look once, if the time allows. Raises Fault, NotThat or UnicodeDecodeError when the stack changes meanwhile."""
+        if self._spent > min(_MOST_S, _FREE_S + _MOST_SHARE * (time.monotonic() - self._since)):
+            self.glance()
             return
         began = time.thread_time()
         try:
@@ -239,7 +241,7 @@ def _going_on(looks: Sequence[Mapping[Tuple[int, str], Optional[int]]]) -> Froze
     going = set()
     for key in {key for look in looks for key in look}:
         runs = _runs([look[key] for look in looks if key in look])
-        if None not in runs and len(runs) >= _LEAST_RUNS and len(set(runs)) > _few(len(runs)):
+        if None not in runs and len(runs) >= _LEAST_RUNS and len(set(runs)) * 4 > len(runs) * 3:
             going.add(key[1])
     return frozenset(going)
 
@@ -263,5 +265,9 @@ def _runs(values: Sequence[Hashable]) -> List[Hashable]:
 
 
 def _few(runs: int) -> int:
-    """Return the number of values, of so many that follow each other, up to which they alternate rather than go on."""
-    return max(2, runs // 3)
+    """Return the number of values, of so many that follow each other, up to which they alternate rather than go on.
+
+    Of m values that come back in turn, n looks find m (1 - e^(-n/m)): half of the looks, when n is 1.6 m. Of values that go on
+    they find n.
+    """
+    return max(2, runs // 2)

@@ -222,11 +222,10 @@ def _parked(view: View, resource: Resource, holders: List[Holder]) -> List[Agent
 
 
 def _is_crowded(view: View, process: Process, resource: Resource, free: List[Agent]) -> bool:
-    """Return whether at least as many wait as the pool has parts, few got one, and no holder computes: they wait, too."""
+    """Return whether at least as many wait as the pool has parts, and no holder computes: they wait, too."""
     limit, waiters = resource.limit or 0, _waiters(process, resource)
     full = resource.kind == "pool" and 0 < limit <= sum(w.role == "holder" for w in resource.wakers)
-    moved = sum(_moves(view, agent) for agent in waiters)
-    if not full or not view.window or len(waiters) < limit or moved * _FEW > len(waiters):
+    if not full or not view.window or len(waiters) < limit:
         return False
     threads = [view.graph.places.thread(agent) for agent in free]
     return all(thread is None or (thread.wait is not None and view.rests(thread)) for thread in threads)
@@ -245,9 +244,10 @@ def _crowded(view: View, process: Process, resource: Resource, holders: List[Hol
         _UNMOVED(count=sum(not _moves(view, a) for a in behind), waiting=len(behind), window=view.window or 0.0),
     ]
     moved = sum(_moves(view, agent) for agent in who)  # a pool that is only small lends to one after the other
+    gone = sum(_moves(view, agent) for agent in behind)
     nested = any(_wants_of_another(view, agent, resource) for agent in who)  # else what they wait for may come
     return Match(
-        confidence="likely" if nested and moved * 2 <= len(who) else "possible",
+        confidence="likely" if nested and moved * 2 <= len(who) and gone * _FEW <= len(behind) else "possible",
         summary=_CROWDED(
             pool=pool, holders=told, count=len(who), at=clauses.at(next(iter(places))), waiting=len(behind)
         ),
