@@ -24,8 +24,8 @@ PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
 # Tests of one file run one after the other; -n 0 for a debugger. Live tests wait for most of their time (deadlines, windows),
-# so that two processors serve four of them.
-WORKERS ?= 4
+# so that two processors serve five of them.
+WORKERS ?= 5
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
