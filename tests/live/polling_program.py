@@ -156,6 +156,7 @@ class Job:
     def __init__(self):
         self.loaded, self.result = False, None
         self.running, self.stopping, self.failed = True, False, False
+        self.stopped = False
 
 
 job = Job()
@@ -181,12 +182,12 @@ class Shared:
 shared = Shared()
 
 
-def rest_class_variable():
+def event_class_variable():
     while not shared.ready:
         time.sleep(0.05)
 
 
-def rest_variable_of_class():
+def event_variable_of_class():
     while not Shared.ready:
         time.sleep(0.05)
 
@@ -207,8 +208,49 @@ def rest_variable_that_the_loop_sets():
         own_job.loaded = own_job.loaded
 
 
-def rest_two_variables():
+def event_two_variables():
     while not (job.loaded or job.failed):
+        time.sleep(0.05)
+
+
+results, wanted_key, arrived = {1: "one"}, 7, 0
+pending = [Job()]
+
+
+def event_global():
+    while arrived < 3:
+        time.sleep(0.05)
+
+
+def event_contents():
+    while len(results) < 3:
+        time.sleep(0.05)
+
+
+def event_missing_key():
+    while wanted_key not in results:
+        time.sleep(0.05)
+
+
+def event_local_contents():
+    found = []
+    job.found = found
+    while True:
+        if found:
+            return
+        time.sleep(0.05)
+
+
+def rest_contents_that_the_loop_changes():
+    while pending:
+        for each in list(pending):
+            if each.loaded:
+                pending.remove(each)
+        time.sleep(0.05)
+
+
+def rest_until_stopped_or_closed():
+    while not job.stopping and not job.stopped:
         time.sleep(0.05)
 
 

@@ -19,9 +19,29 @@ OPERATIONS = frozenset((
 CALL = "()"
 
 
+#: Stands for a change of an item, and with the methods below for any change of a container's contents.
+ITEM = "[]="
+CHANGES = frozenset((
+    ITEM, "append", "appendleft", "add", "extend", "extendleft", "insert", "update", "setdefault", "pop", "popleft", "popitem",
+    "remove", "discard", "clear", "__setitem__", "__delitem__", "difference_update", "intersection_update",
+    "symmetric_difference_update",
+))  # fmt: skip
+
+
 def stored(name: str) -> str:
-    """Return the operation that stands for storing an attribute of this name."""
+    """Return the operation that stands for storing an attribute, or a global variable, of this name."""
     return f".{name} ="
+
+
+class Watched(NamedTuple):
+    """What changes a variable.
+
+    - ``applied``: operations on its object: the owner of an attribute, the dict of a module's globals, a container
+    - ``anywhere``: operations that may be on that object whatever their operand seems to be
+    """
+
+    applied: FrozenSet[str]
+    anywhere: FrozenSet[str] = frozenset()
 
 
 class Place:
@@ -91,9 +111,18 @@ class Lookup(Store):
 
     def store_attribute(self, owner: Value, name: str, value: Value, run: Optional[Place]) -> None:
         """Store an attribute, and note that if it is one of ``watched``."""
-        if name in self.watched:
-            self.note(stored(name), owner, run)
+        self.note_stored(name, owner, run)
         self.store(owner, name, value)
+
+    def note_stored(self, name: str, owner: Value, run: Optional[Place]) -> None:
+        """Note that an attribute, or a global variable of a namespace, is stored if that is one of ``watched``."""
+        if self.watched and stored(name) in self.watched:
+            self.note(stored(name), owner or frozenset((("name", name),)), run)
+
+    def note_changed(self, container: Value, run: Optional[Place]) -> None:
+        """Note that an item of a container changes, if that is one of ``watched``."""
+        if ITEM in self.watched:
+            self.note(ITEM, container, run)
 
     def hand_on(self, values: Iterable[Value], run: Optional[Place]) -> None:
         """Note the arguments of a call of something unknown."""
@@ -119,7 +148,7 @@ class Lookup(Store):
 
     def attribute(self, value: Value, name: str, run: Optional[Place]) -> Value:
         """Return what loading an attribute gives."""
-        if name in OPERATIONS:
+        if name in OPERATIONS or name in self.watched:
             self.note(name, value, run)
         if not value:
             return frozenset((("name", name),))

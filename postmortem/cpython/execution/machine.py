@@ -47,7 +47,7 @@ class Machine(CallsInC):
     """The evaluation of one agent's code."""
 
     def __init__(self, library: Library, limits: Limits, watched: FrozenSet[str] = frozenset()) -> None:
-        """Create an evaluation; ``watched``: attributes of which it notes that they are stored, as operation ``.name =``."""
+        """Create an evaluation; ``watched``: operations noted besides those that end waits, see ``lookup.Watched``."""
         super().__init__(library, limits)
         self.watched = watched
         self._results: Dict[Tuple[object, ...], Value] = {}

@@ -277,6 +277,7 @@ class Run(Place):
     def _store_global(self, stack: Stack, argument: int) -> None:
         key, value = (self._namespace, self._used(argument)), pop1(stack)
         self.machine.overwrite(self._global(key[1]), value, self)
+        self.machine.note_stored(key[1], frozenset((("obj", self._namespace),)), self)
         self.machine.globals[key] = either(self.machine.globals.get(key, UNKNOWN), value)
 
     def _import(self, stack: Stack, argument: int) -> None:
@@ -330,6 +331,7 @@ class Run(Place):
         """Push the sum of two lists; a text that is put together is not known."""
         right, left = pop1(stack), pop1(stack)
         self.machine.operate((left, right), self)
+        self.machine.note_changed(left, self)  # in place, perhaps
         both = left | right
         stack.append(one_of(atom for atom in both if atom[0] != "str") or PLAIN)
 
@@ -339,8 +341,18 @@ class Run(Place):
     def _store_subscript(self, stack: Stack, argument: int) -> None:
         pop(stack)
         container, value = pop1(stack), pop1(stack)
+        self.machine.note_changed(container, self)
         if self.is_live:
             self.machine.put(container, value)
+
+    def _delete_subscript(self, stack: Stack, argument: int) -> None:
+        pop(stack)
+        self.machine.note_changed(pop1(stack), self)
+
+    def _store_slice(self, stack: Stack, argument: int) -> None:
+        pop(stack, 2)
+        self.machine.note_changed(pop1(stack), self)
+        pop(stack)
 
     def _compare(self, stack: Stack, argument: int) -> None:
         self.machine.operate((pop1(stack), pop1(stack)), self)
@@ -596,7 +608,7 @@ _NOTHING = frozenset((
 ))  # fmt: skip
 #: Slots taken and given by instructions whose results reach nothing.
 _EFFECTS: Dict[str, Tuple[int, int]] = {
-    "POP_TOP": (1, 0), "DELETE_ATTR": (1, 0), "DELETE_SUBSCR": (2, 0), "STORE_SLICE": (4, 0), "CALL_INTRINSIC_2": (2, 1),
+    "POP_TOP": (1, 0), "DELETE_ATTR": (1, 0), "CALL_INTRINSIC_2": (2, 1),
     "PRINT_EXPR": (1, 0), "IMPORT_STAR": (1, 0), "PUSH_EXC_INFO": (0, 1), "CHECK_EXC_MATCH": (1, 1),
     "CHECK_EG_MATCH": (2, 2), "WITH_EXCEPT_START": (0, 1), "WITH_CLEANUP_START": (0, 2), "WITH_CLEANUP_FINISH": (3, 0),
     "BEGIN_FINALLY": (0, 1), "END_FINALLY": (1, 0), "POP_FINALLY": (1, 0), "CLEANUP_THROW": (3, 2), "GET_LEN": (0, 1),
@@ -632,7 +644,8 @@ _OPERATIONS: Dict[str, _Operation] = {
     "IMPORT_NAME": Run._import, "IMPORT_FROM": Run._import_from,
     "LOAD_ATTR": Run._load_attribute, "LOAD_METHOD": Run._load_method, "LOAD_SUPER_ATTR": Run._load_super,
     "STORE_ATTR": Run._store_attribute, "BINARY_SUBSCR": Run._subscript, "BINARY_OP": Run._binary,
-    "BINARY_SLICE": Run._slice, "STORE_SUBSCR": Run._store_subscript, "COMPARE_OP": Run._compare,
+    "BINARY_SLICE": Run._slice, "STORE_SUBSCR": Run._store_subscript,
+    "DELETE_SUBSCR": Run._delete_subscript, "STORE_SLICE": Run._store_slice, "COMPARE_OP": Run._compare,
     "IS_OP": Run._compare, "CONTAINS_OP": Run._compare,
     "BUILD_LIST": Run._build, "BUILD_SET": Run._build, "BUILD_TUPLE": Run._build_tuple, "BUILD_MAP": Run._build_map,
     "BUILD_CONST_KEY_MAP": Run._build_constant_map, "BUILD_STRING": Run._pops, "BUILD_SLICE": Run._pops,

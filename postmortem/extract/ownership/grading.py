@@ -22,7 +22,7 @@ from functools import cached_property
 from typing import Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...cpython.execution.library import Library, Limits
-from ...cpython.execution.lookup import CALL, OPERATIONS, Applied, stored
+from ...cpython.execution.lookup import CALL, OPERATIONS, Applied, Watched
 from ...cpython.execution.machine import Machine
 from ...cpython.execution.values import UNKNOWN
 from ...cpython.frames.frame import Frame as PyFrame
@@ -105,7 +105,7 @@ class Grading:
     """Grades of one process's agents.
 
     - ``tasks``: asyncio's, and greenlets that have started, by id
-    - ``variables``: resource → the attribute that its waiters poll
+    - ``variables``: resource → what changes the variable that its waiters poll
     """
 
     def __init__(
@@ -113,12 +113,12 @@ class Grading:
         context: PythonContext,
         tasks: Mapping[str, TaskState],
         modules: Mapping[int, str],
-        variables: Optional[Mapping[str, str]] = None,
+        variables: Optional[Mapping[str, Watched]] = None,
     ) -> None:
         self._context = context
         self._python: Python = context.python
         self._tasks = tasks
-        self._variables: Mapping[str, str] = variables or {}
+        self._variables: Mapping[str, Watched] = variables or {}
         self._modules = {name: address for address, name in modules.items()}
         self._judged: Dict[Agent, _Judged] = {}
         self._alike: Dict[Tuple[object, ...], _Judged] = {}
@@ -156,10 +156,10 @@ class Grading:
         is_open = reach.obstacle is not None or not all(actor.is_agent for actor in reach.actors)
         rest = (a for a in self._agents(resource, blocked) if a not in mine) if is_open else ()
         candidates = [*mine, *itertools.islice(rest, _MOST_AGENTS + 1)]
-        operations = self._operations(resource)
+        operations, anywhere = self._operations(resource), self._anywhere(resource)
         for agent in candidates[:_MOST_AGENTS]:
             judged = self._judge(agent)
-            names = _names(judged, operations, subject, reach) if operations else None
+            names = _names(judged, operations, subject, reach, anywhere=anywhere) if operations else None
             if names is not None:
                 named[agent] = names
             elif not judged.complete and agent not in mine:
@@ -190,7 +190,8 @@ class Grading:
         of its own that has the same name.
         """
         judged, operations = self._judge(Agent(job=job)), self._operations(resource)
-        if operations and _names(judged, operations, subject, reach, known=refers) is not None:
+        anywhere = self._anywhere(resource)
+        if operations and _names(judged, operations, subject, reach, refers, anywhere) is not None:
             return "names"
         return "refers" if operations and judged.complete else None
 
@@ -230,10 +231,15 @@ class Grading:
             self._handlers = {handler.signal: handler.callable for handler in handlers(self._python) or ()}
         return self._handlers
 
+    def _anywhere(self, resource: Resource) -> FrozenSet[str]:
+        """Return the operations that may end the waits for a resource whatever they are applied to."""
+        known = self._variables.get(resource.id)
+        return known.anywhere if known is not None else frozenset()
+
     def _operations(self, resource: Resource) -> FrozenSet[str]:
         """Return the operations that end the waits for a resource; empty if unknown."""
         if resource.id in self._variables:
-            return frozenset((stored(self._variables[resource.id]),))
+            return self._variables[resource.id].applied
         waiting = [self._tasks[ident] for ident in resource.waiting_tasks if ident in self._tasks]
         if any(f.code.filename.endswith(_UNGRADED) for task in waiting for f in task.frames[:_MOST_INNER]):
             return frozenset()
@@ -296,7 +302,7 @@ class Grading:
             return _Judged((), (), False)
         if self._library is None:
             self._library = Library(self._python.frames, self._modules)
-        watched = frozenset(self._variables.values())
+        watched = frozenset().union(*(each.applied | each.anywhere for each in self._variables.values()))
         machine = Machine(self._library, Limits(TimeLimit(SECONDS * _SHARE, within=self._limit)), watched)
         for frame in frames:
             machine.frame(frame)
@@ -331,9 +337,21 @@ def _is_cancellation(each: Applied) -> bool:
 
 
 def _names(
-    judged: _Judged, operations: FrozenSet[str], subject: int, reach: Reach, known: bool = True
+    judged: _Judged,
+    operations: FrozenSet[str],
+    subject: int,
+    reach: Reach,
+    known: bool = True,
+    anywhere: FrozenSet[str] = frozenset(),
 ) -> Optional[Applied]:
-    """Return where an agent names an object; None if nowhere. ``known``: the names of the object count, too."""
+    """Return where an agent names an object; None if nowhere.
+
+    - ``known``: the names of the object count, too
+    - ``anywhere``: operations that count whatever they are applied to
+    """
+    stores = next((each for each in judged.applied if each.operation in anywhere), None)
+    if stores is not None:
+        return stores
     itself = ("obj", subject)
     names = {("name", *name) for name in reach.names} if known else set()
     callers = {

@@ -14,6 +14,7 @@ from collections import Counter
 from functools import cached_property
 from typing import Callable, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
+from ...cpython.execution.lookup import Watched
 from ...cpython.frames.frame import Frame as PyFrame
 from ...cpython.heap.reachability import (
     MAX_LEVELS,
@@ -73,7 +74,7 @@ class Books(NamedTuple):
     suspended: Mapping[int, Suspension] = {}  # tasks of other frameworks than asyncio, by address
     behind: Mapping[int, Tuple[int, ...]] = {}  # tasks that wait until all of several others have ended
     blind: Mapping[str, FrozenSet[str]] = {}  # resource → classes of its ends that cannot end a wait for it
-    variables: Mapping[str, str] = {}  # resource → the attribute that its waiters poll
+    variables: Mapping[str, Watched] = {}  # resource → what changes the variable that its waiters poll
 
 
 class Reaches:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Dict, List, Optional, Sequence, Tuple
 
+from ...cpython.execution.lookup import Watched
 from ...cpython.frames.frame import Frame
 from ...cpython.frames.names import MACHINERY
 from ...cpython.objects.attributes import attribute
@@ -194,8 +195,8 @@ class LockBook:
         """Return addresses of objects by resource id."""
         return {**{ident: address for address, ident in self._waits.ids.items()}, **self._primitives.addresses()}
 
-    def variables(self) -> Dict[str, str]:
-        """Return the attributes that threads and tasks poll, by resource id."""
+    def variables(self) -> Dict[str, Watched]:
+        """Return what changes the variables that threads and tasks poll, by resource id."""
         return self._primitives.variables()
 
     def resources(self) -> Tuple[Resource, ...]:

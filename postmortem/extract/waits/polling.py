@@ -10,7 +10,7 @@ multiprocessing/{process,pool}.py of 3.8-3.15.
 from __future__ import annotations
 
 import ast
-from typing import Callable, Dict, List, Literal, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, FrozenSet, List, Literal, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...cpython.frames.frame import Frame
 from ...cpython.frames.functions import Functions
@@ -23,7 +23,8 @@ from ...frameworks.asyncio.primitives import Primitives as AsyncPrimitives
 from ...memory import Fault
 from ...sourcepaths import is_stdlib
 from ..process.context import PythonContext
-from ..sourcecode.callsites import Function, Span, dotted, function_from
+from ..sourcecode.callsites import Function, Span, function_from
+from ..sourcecode.exittests import Read, gives, reads
 from ..sourcecode.rounds import Asked, Constant, Follower, Loop, Question, Rounds, Value, is_harmless, loops_around
 
 #: Seconds. A thread that sleeps longer in between is not considered to be polling.
@@ -36,7 +37,7 @@ _ASYNC = ("task", "async-future", "async-event", "async-queue", "async-lock", "a
 
 ThingKind = Literal[
     "future", "event", "queue", "thread", "semaphore", "lock", "process", "task", "async-future", "async-event",
-    "async-queue", "async-lock", "async-semaphore", "variable",
+    "async-queue", "async-lock", "async-semaphore", "variable", "shared-variable", "global-variable", "contents",
 ]  # fmt: skip
 #: (class or base, attributes that tell it from others of that name, kind); threading.Event among them.
 _CLASSES: Tuple[Tuple[str, Tuple[str, ...], ThingKind], ...] = (
@@ -49,7 +50,8 @@ _CLASSES: Tuple[Tuple[str, Tuple[str, ...], ThingKind], ...] = (
 )
 _LAYERS: Mapping[ThingKind, LayerKind] = {
     "future": "future", "event": "event", "queue": "queue", "thread": "thread", "semaphore": "semaphore",
-    "variable": "variable",
+    "variable": "variable", "shared-variable": "shared-variable", "global-variable": "global-variable",
+    "contents": "contents",
 }  # fmt: skip
 #: In names of variables that tell a loop to stop: what it waits for in between is something else, or nothing.
 _STOPS = ("stop", "shut", "exit", "quit", "clos", "cancel", "abort", "term", "kill", "interrupt", "end", "leav", "halt")
@@ -73,6 +75,19 @@ class Polled(NamedTuple):
     pid: Optional[int]
     depth: int
     length_s: Optional[float] = None
+
+
+class _Tested(NamedTuple):
+    """Variable that a loop tests.
+
+    - ``thing``: owner of an attribute, dict of a module's globals, or a container; ``name``: of the attribute or global variable
+    - ``is_open``: whether the loop may wait for it to change: not if it tells the loop to stop, or the loop itself changes it
+    """
+
+    thing: int
+    kind: ThingKind
+    name: str
+    is_open: bool
 
 
 def layer_of(polled: Polled) -> Optional[Layer]:
@@ -140,7 +155,7 @@ class Polling:
                     chosen = self._chosen(rounds, paused_on, depth)
                     if chosen is None and paused_on is None:
                         found = self._at_work(loop, rounds, local, frames, depth)
-                        return found or self._variable(loop, rounds, self._named(frame), depth)
+                        return found or self._variable(loop, rounds, frame, depth)
                     return chosen
             if not is_harmless(function):
                 return None  # what calls it goes round with more than a pause
@@ -208,34 +223,47 @@ class Polling:
                 return Polled(thing, "thread", "progress", endless, None, depth, rounds.length_s)
         return None
 
-    def _variable(
-        self, loop: Loop, rounds: Rounds, named: Callable[[str], Optional[int]], depth: int
-    ) -> Optional[Polled]:
-        """Return the only attribute that a loop which does nothing else tests and does not set, while it is false; else None.
+    def _variable(self, loop: Loop, rounds: Rounds, frame: Frame, depth: int) -> Optional[Polled]:
+        """Return the variable for which a loop waits that does nothing else than to test it; None for other loops.
 
-        Those of classes and modules are left out: more code than that which has the object can set them.
+        Of several that it tests the first: the others, as all that tell it to stop, may end it as well.
         """
-        if not rounds.open or rounds.works or rounds.limited:
+        if rounds.works or rounds.limited:
             return None
-        tests = [node.test for node in ast.walk(loop) if isinstance(node, (ast.While, ast.If))]
-        nodes = [node for test in tests for node in ast.walk(test)]
-        passed = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
-        passed |= {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
-        found: Dict[Tuple[int, str], bool] = {}
-        for node in nodes:
-            if not isinstance(node, ast.Attribute) or id(node) in passed:
-                continue
-            owner = self._resolved(dotted(node.value), named)
-            value = self._memory.own(owner, node.attr) if owner is not None else None
-            constant = self._memory.constant(value) if value is not None else None
-            if owner is None or constant is None or isinstance(constant.value, tuple):
-                return None
-            found[owner, node.attr] = bool(constant.value)
-        (owner, name), is_true = next(iter(found.items()), ((0, ""), True))
+        sets, changes = gives(loop)
+        found = [
+            self._tested(read, frame, changes)
+            for read in reads(loop)
+            if read.path[-1] not in sets and (len(read.path) == 1 or read.path[0] not in sets)
+        ]
+        known = [tested for tested in found if tested is not None]
+        chosen = next((tested for tested in known if tested.is_open), None)
+        if chosen is None:
+            return None
+        endless = True if len(known) == 1 and chosen.kind == "variable" else None
+        return Polled(chosen.thing, chosen.kind, chosen.name, endless, None, depth, rounds.length_s)
+
+    def _tested(self, read: Read, frame: Frame, changes: FrozenSet[str]) -> Optional[_Tested]:
+        """Return a variable that a test reads; None if it is unknown, or no variable that other code changes."""
+        *to, name = read.path
+        named, local = self._named(frame), self._locals(frame)
+        owner = self._resolved(to, named) if to else None
+        value = (self._memory.attribute(owner, name) if owner is not None else None) if to else named(name)
+        if value is None or name.isupper() or (owner is not None and self._memory.kind(owner) is not None):
+            return None
+        constant = self._memory.constant(value)
+        if constant is not None and isinstance(constant.value, tuple):
+            is_open = name not in changes and (read.role == "contents" or not constant.value)
+            return _Tested(value, "contents", "" if not to and name in local else name, is_open)
+        if read.role == "contents" or (not to and name in local) or self._memory.kind(value) is not None:
+            return None
         stops = any(word in name.lower() for word in _STOPS)
-        if len(found) != 1 or is_true or stops or self._memory.kind(owner) is not None or _sets(loop, name):
-            return None
-        return Polled(owner, "variable", name, True, None, depth, rounds.length_s)
+        is_open = not stops and (read.role == "compared" or (constant is not None and not constant.value))
+        if owner is None:
+            namespace = self._frames.globals(frame)
+            return _Tested(namespace, "global-variable", name, is_open) if namespace else None
+        kind: ThingKind = "variable" if self._memory.own(owner, name) is not None else "shared-variable"
+        return _Tested(owner, kind, name, is_open)
 
     def _resolved(self, path: Sequence[str], named: Callable[[str], Optional[int]]) -> Optional[int]:
         """Return the object that a dotted name refers to; None if unknown."""
@@ -500,11 +528,3 @@ def pauses(frames: Sequence[Frame], most: int = 6) -> int:
         if not is_stdlib(frame.code.filename):
             return depth
     return 0
-
-
-def _sets(loop: Loop, name: str) -> bool:
-    """Return whether a loop itself gives an attribute of this name a value: then it waits for nobody else to do so."""
-    return any(
-        isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Store)
-        for node in ast.walk(loop)
-    )

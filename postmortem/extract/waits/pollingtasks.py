@@ -16,7 +16,8 @@ from .tasks import TasksRead
 
 _KINDS: Mapping[ThingKind, TaskWaitKind] = {
     "future": "future", "event": "event", "queue": "queue", "thread": "thread", "semaphore": "semaphore",
-    "process": "process", "variable": "event", "async-future": "future", "async-event": "event", "async-queue": "queue",
+    "process": "process", "variable": "event", "shared-variable": "event", "global-variable": "event", "contents": "event",
+    "async-future": "future", "async-event": "event", "async-queue": "queue",
     "async-lock": "lock", "async-semaphore": "semaphore",
 }  # fmt: skip
 _PRIMITIVES: Mapping[ThingKind, PrimitiveKind] = {

@@ -6,12 +6,14 @@ Conditions, events, semaphores, barriers, queues, futures, threads and imports.
 from __future__ import annotations
 
 import contextlib
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ...cpython.execution.lookup import CHANGES, Watched, stored
 from ...cpython.frames.frame import Frame
 from ...cpython.objects.attributes import attribute, attributes
 from ...cpython.objects.builtins import NotThat
-from ...cpython.sync.primitives import IMPORTLIB, Layer, simple_queue
+from ...cpython.runtime.layouts import FLAG_TYPE
+from ...cpython.sync.primitives import IMPORTLIB, VARIABLES, Layer, LayerKind, simple_queue
 from ...evidence import Resource, Waker, fact
 from ...evidence import replace as changed
 from ...evidence.vocabulary import ResourceKind, WaitKind
@@ -37,7 +39,16 @@ _DETAILS = {
     ("futures", ""): "for the results of several jobs",
     ("import-lock", ""): "for another thread to import a module",
     ("variable", ""): "for a variable to change",
+    ("shared-variable", ""): "for a variable to change",
+    ("global-variable", ""): "for a variable to change",
+    ("contents", ""): "for the contents of a container to change",
 }
+#: Kind of a layer → kind of the resource.
+_KINDS: Mapping[LayerKind, ResourceKind] = {
+    "condition": "condition", "event": "event", "semaphore": "semaphore", "barrier": "barrier", "thread": "thread",
+    "queue": "queue", "future": "future", "futures": "future", "import-lock": "import-lock", "variable": "event",
+    "shared-variable": "event", "global-variable": "event", "contents": "event",
+}  # fmt: skip
 #: Kind of a resource → kind of a wait for it.
 _WAIT_KINDS: Dict[ResourceKind, WaitKind] = {"semaphore": "semaphore", "thread": "lock", "import-lock": "lock"}
 _MOST_FUTURES = 10_000
@@ -65,9 +76,9 @@ class Primitives:
         self._threads = context.threads
         self._names = context.names
         self._pools = pools
-        self._drafts: Dict[int, Draft] = {}
+        self._drafts: Dict[Tuple[int, str], Draft] = {}  # by object, and by the variable that is polled
         self._joins: Dict[int, int] = {}  # thread → threading.Thread
-        self._variables: Dict[str, str] = {}  # resource → attribute of its object
+        self._variables: Dict[str, Layer] = {}  # resource → the variable that is polled
         self._describe: Dict[str, Callable[[Draft, Resource], Resource]] = {
             "condition": self._condition,
             "event": self._event,
@@ -100,15 +111,14 @@ class Primitives:
 
     def _noted(self, layer: Layer, frames: Sequence[Frame]) -> Tuple[Draft, FutexFacts]:
         """Return the draft of a layer's object and the facts of a wait in it."""
-        kind: ResourceKind = (
-            "future" if layer.kind == "futures" else "event" if layer.kind == "variable" else layer.kind
-        )
-        known = self._drafts.get(layer.address)
+        kind = _KINDS[layer.kind]
+        key = layer.address, layer.function if layer.kind in VARIABLES else ""
+        known = self._drafts.get(key)
         if known is None:
             known = Draft(f"{kind}-{len(self._drafts) + 1}", kind, layer.address, [], [], [], [])
-            self._drafts[layer.address] = known
-            if layer.kind == "variable":
-                self._variables[known.ident] = layer.function
+            self._drafts[key] = known
+            if layer.kind in VARIABLES:
+                self._variables[known.ident] = layer
         known.users.extend(frames[layer.depth + 1 : layer.depth + 6])
         known.functions.append(layer.function)
         detail = _DETAILS.get((layer.kind, layer.function)) or _DETAILS.get((layer.kind, ""))
@@ -122,7 +132,7 @@ class Primitives:
 
     def ident(self, address: int) -> Optional[str]:
         """Return the resource id of an object; None if nothing waits for it."""
-        draft = self._drafts.get(address)
+        draft = self._drafts.get((address, ""))
         return draft.ident if draft is not None else None
 
     def named(self, ident: str) -> Tuple[Optional[str], Sequence[Frame]]:
@@ -132,11 +142,11 @@ class Primitives:
 
     def addresses(self) -> Dict[str, int]:
         """Return addresses of objects by resource id."""
-        return {draft.ident: address for address, draft in self._drafts.items()}
+        return {draft.ident: draft.address for draft in self._drafts.values()}
 
-    def variables(self) -> Dict[str, str]:
-        """Return the attributes that are polled, by resource id."""
-        return self._variables
+    def variables(self) -> Dict[str, Watched]:
+        """Return what changes the variables that are polled, by resource id."""
+        return {ident: _watched(layer) for ident, layer in self._variables.items()}
 
     def kinds(self) -> Dict[str, ResourceKind]:
         """Return kinds of objects by resource id."""
@@ -144,7 +154,7 @@ class Primitives:
 
     def wanted(self, *kinds: str) -> List[int]:
         """Return addresses of awaited objects of these kinds."""
-        return [address for address, draft in self._drafts.items() if draft.kind in kinds]
+        return [draft.address for draft in self._drafts.values() if draft.kind in kinds]
 
     def joined(self, tid: int) -> Optional[int]:
         """Return the thread that a thread joins; None if unknown."""
@@ -158,8 +168,9 @@ class Primitives:
         ``holders``: object → holders of its permits, or of items to be put back.
         """
         found = []
-        for address, draft in self._drafts.items():
-            blank = Resource(draft.ident, draft.kind, "", waiters=tuple(draft.waiters), wakers=holders.get(address, ()))
+        for draft in self._drafts.values():
+            wakers = holders.get(draft.address, ())
+            blank = Resource(draft.ident, draft.kind, "", waiters=tuple(draft.waiters), wakers=wakers)
             blank = changed(blank, waiting_tasks=tuple(draft.tasks)) if draft.tasks else blank
             found.append(self._describe[draft.kind](draft, blank))
         return tuple(found)
@@ -191,10 +202,24 @@ class Primitives:
         pool = results_thread_ended(self._python.frames, draft.users, living) if living else None
         return changed(found, closed=True, because=(fact("results-thread-ended", pool=pool),)) if pool else found
 
-    def _variable(self, draft: Draft, blank: Resource, name: str) -> Resource:
-        """Describe an attribute that is polled: its object's name in the program, or its class."""
-        owner = self.name(draft.address, draft.users) or self._type(draft)
-        return changed(blank, description=f"variable {owner}.{name}", value=0)
+    def _variable(self, draft: Draft, blank: Resource, layer: Layer) -> Resource:
+        """Describe a variable that is polled: by its object's name in the program, or by its class."""
+        known = self.name(draft.address, draft.users)
+        if layer.kind == "contents":
+            count = self._objects.length_or_none(draft.address)
+            named = f"{self._type(draft)} {known or layer.function}".rstrip()
+            return changed(blank, description=named if count is None else f"{named} ({_items(count)})", value=0)
+        if layer.kind == "global-variable":
+            return changed(blank, description=f"variable {layer.function}", value=0)
+        owner = known or self._class(draft.address) or self._type(draft)
+        return changed(blank, description=f"variable {owner}.{layer.function}", value=0)
+
+    def _class(self, address: int) -> Optional[str]:
+        """Return the name of a class; None for other objects."""
+        with contextlib.suppress(Fault, NotThat):
+            if self._objects.type_of(address).flags & FLAG_TYPE:
+                return self._objects.type_at(address).name.split(".")[-1] or None
+        return None
 
     def _semaphore(self, draft: Draft, blank: Resource) -> Resource:
         value, limit = self._integer(draft, "_value"), self._integer(draft, "_initial_value")
@@ -328,6 +353,18 @@ def _filled(items: Optional[int], limit: Optional[int]) -> str:
     if limit:
         return f"{items} of {limit} places taken"
     return f"{_items(items) if items else 'empty'}, no bound"
+
+
+def _watched(layer: Layer) -> Watched:
+    """Return what changes a variable that is polled.
+
+    What others than the object's own code may reach counts wherever it is stored, and a container that gets another in its
+    place under the same name has changed, too.
+    """
+    stores = frozenset((stored(layer.function),)) if layer.function else frozenset()
+    if layer.kind == "contents":
+        return Watched(CHANGES, stores)
+    return Watched(stores, stores if layer.kind != "variable" else frozenset())
 
 
 def _items(count: int) -> str:

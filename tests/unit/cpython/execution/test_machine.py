@@ -285,9 +285,57 @@ def begins() -> None:
     REPORT.begun = True
 
 
+ITEMS: Dict[str, int] = {}
+COUNT = 0
+
+
+def counts() -> None:
+    global COUNT  # noqa: PLW0603
+    COUNT = 1
+
+
+def fills() -> None:
+    ITEMS["a"] = 1
+
+
+def fills_by_a_method() -> None:
+    ITEMS.update(a=1)
+
+
+def empties() -> None:
+    del ITEMS["a"]
+
+
+def merges() -> None:
+    global ITEMS  # noqa: PLW0603
+    ITEMS |= {"a": 1}  # type: ignore[operator]
+
+
+def looks() -> None:
+    ITEMS.get("a")
+
+
+@pytest.mark.parametrize(
+    ("function", "changes"),
+    [(fills, True), (fills_by_a_method, True), (empties, True), (merges, True), (looks, False), (finishes, False)],
+)
+def test_a_change_of_a_containers_contents_is_noted(function: Callable[[], None], changes: bool) -> None:
+    """By item, by method and in place, on the container itself; a look at it is none."""
+    applied = evaluated(function, watched=lookup.CHANGES).applied.values()
+    found = [each for each in applied if each.operation in lookup.CHANGES and ("obj", id(ITEMS)) in each.value]
+    assert bool(found) is changes
+
+
+def test_a_global_variable_that_is_stored_is_noted() -> None:
+    """On the dict of its module's globals."""
+    applied = evaluated(counts, watched=frozenset((lookup.stored("COUNT"),))).applied.values()
+    found = [each.value for each in applied if each.operation == lookup.stored("COUNT")]
+    assert found == [frozenset((("obj", id(globals())),))]
+
+
 @pytest.mark.parametrize(("function", "stores"), [(finishes, True), (finishes_by_name, True), (begins, False)])
 def test_who_stores_a_watched_attribute_is_noted(function: Callable[[], None], stores: bool) -> None:
     """On which object, whatever the function that does it; other attributes are not noted."""
-    applied = evaluated(function, watched=frozenset(("done",))).applied.values()
+    applied = evaluated(function, watched=frozenset((lookup.stored("done"),))).applied.values()
     found = [each.value for each in applied if each.operation == lookup.stored("done")]
     assert found == ([frozenset((("obj", id(REPORT)),))] if stores else [])
