@@ -26,7 +26,6 @@ from ...facts.clauses import named
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 from .loopsteps import (
-    MIN_SAME_CALL,
     calls_out,
     computes,
     fills,
@@ -121,7 +120,8 @@ def match(view: View) -> Iterator[Answer]:
 def _answer(view: View, process: Process, thread: Thread) -> Answer:
     """Return a match if one callback blocks the loop."""
     loop = next((one for one in process.loops if one.tid == thread.tid), None)
-    kept = kept_in(view, process, thread)
+    same = same_call(view, loop, thread)
+    kept = kept_in(view, process, thread) or (same.frame if same is not None else None)
     again = _again(view, process, thread, loop, kept)
     if again is not None and kept is not None:
         return _match(view, process, thread, kept, again, again=True)
@@ -173,15 +173,17 @@ def _again(
     long = (
         waits and wakes is not None and wakes <= _FEW_WAKES
     )  # though the first of the loop's timers has just been served
-    same = bool(loop.ready) and same_call(view, loop, thread)
-    slow = same or (_delays(loop) and computes(view, thread) and not is_coroutine(process, loop, kept))
+    same = same_call(view, loop, thread) if loop.ready else None
+    if same is not None:
+        return same.share
+    slow = _delays(loop) and computes(view, thread) and not is_coroutine(process, loop, kept)
     if not ((late and (waits or called)) or long or slow):
         return None
     place = (kept.file, kept.function, None if slow else kept.line)
     share = view.sampled_share(
         thread, lambda frames: any((f.file, f.function, None if slow else f.line) == place for f in frames)
     )
-    return share if share >= (MIN_SAME_CALL if same else MIN_INSIDE) else None
+    return share if share >= MIN_INSIDE else None
 
 
 def _why_not(
@@ -236,7 +238,7 @@ def _match(
     endless = thread.wait is not None and thread.wait.endless is True and bool(waiting)
     sure = lasts or _sleeps_long(thread) or (not busy if same is not None else endless)
     sure = sure or (again and loop is not None and _is_very_late(loop) and (not busy or _has_long_callbacks(loop)))
-    sure = sure or (again and same_call(view, loop, thread))
+    sure = sure or (again and same_call(view, loop, thread) is not None)
     return Match(
         confidence="likely" if sure and not alone else "possible",
         summary=_BLOCKS(thread=named(thread), does=does, frame=here),

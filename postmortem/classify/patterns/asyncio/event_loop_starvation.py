@@ -118,7 +118,7 @@ def _is_long(loop: Loop) -> bool:
 
 def _answer(view: View, process: Process, loop: Loop, thread: Thread) -> Answer:
     """Return a match if the callbacks work rather than only poll."""
-    if same_call(view, loop, thread):
+    if same_call(view, loop, thread) is not None:
         return No(_ONE_CALL(thread=named(thread)))
     inside, places = _work(view, thread)
     crowded = _queued(loop) >= CROWD and _is_long(loop)

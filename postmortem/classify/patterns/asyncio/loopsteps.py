@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import List, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ....evidence import Loop, Process, PythonFrame, Task, Thread
 from ...facts import knowledge
@@ -28,6 +28,19 @@ MIN_SAME = 0.9
 #: Least share of all samples at one innermost line, and seconds of a callback on average, that tell one slow call made again
 #: and again from many small steps.
 MIN_SAME_CALL, SAME_CALL_S = 0.85, 0.005
+#: The same of callbacks that each delay the loop noticeably: what they share is enough then.
+_MIN_LONG_CALL, _LONG_CALL_S = 0.6, 0.05
+
+
+class SameCall(NamedTuple):
+    """A call that callback after callback makes.
+
+    - ``frame``: the program's line that makes it; the library's own if the program has none there
+    - ``share``: of all samples of the loop's thread
+    """
+
+    frame: PythonFrame
+    share: float
 
 
 def step(frames: Tuple[PythonFrame, ...], task: Optional[Task] = None) -> Optional[Tuple[PythonFrame, ...]]:
@@ -120,26 +133,32 @@ def calls_out(view: View, process: Process, thread: Thread, least: float) -> boo
     return view.sampled_share(thread, lambda frames: any((f.file, f.function) == called for f in frames)) >= least
 
 
-def same_call(view: View, loop: Optional[Loop], thread: Thread) -> bool:
-    """Return whether the callbacks of a loop's turn all make one and the same call of a library, which takes each some time.
+def same_call(view: View, loop: Optional[Loop], thread: Thread) -> Optional[SameCall]:
+    """Return the call of a library that the callbacks of a loop's turn all make, and that takes each some time; else None.
 
     Nearly all samples are at one innermost line of it, or below one line of the program that calls it and awaits nothing; a
-    callback lasts for ``SAME_CALL_S`` or more on average.
+    callback lasts for ``SAME_CALL_S`` or more on average. Of long callbacks most samples are enough.
     """
-    if loop is None or loop.turn_s is None or loop.turn_s / ((loop.turn_done or 0) + 1) < SAME_CALL_S:
-        return False
+    length = loop.turn_s / ((loop.turn_done or 0) + 1) if loop is not None and loop.turn_s is not None else 0.0
+    if length < SAME_CALL_S:
+        return None
     seen: Counter[Tuple[str, Optional[int]]] = Counter()
+    frame_of: Dict[Tuple[str, Optional[int]], PythonFrame] = {}
     total = 0
     for count, frames in view.samples(thread):
         total += count
         inner = frames[0] if frames else None
         if inner is None or not knowledge.is_library(inner) or knowledge.is_loop_machinery(inner):
             continue
-        seen[inner.file, inner.line] += count
         own = next((frame for frame in frames if not knowledge.is_library(frame)), None)
+        seen[inner.file, inner.line] += count
+        frame_of.setdefault((inner.file, inner.line), own or inner)
         if own is not None and not _may_await(view, own):
             seen[own.file, own.line] += count
-    return bool(seen) and seen.most_common(1)[0][1] >= MIN_SAME_CALL * total
+            frame_of[own.file, own.line] = own
+    place, count = next(iter(seen.most_common(1)), (("", None), 0))
+    least = _MIN_LONG_CALL if length >= _LONG_CALL_S else MIN_SAME_CALL
+    return SameCall(frame_of[place], count / total) if count and count >= least * total else None
 
 
 def _may_await(view: View, frame: PythonFrame) -> bool:

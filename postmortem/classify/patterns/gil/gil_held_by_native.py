@@ -16,9 +16,9 @@ it returns, or releases it by itself.
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional, Tuple
+from typing import Iterator, List, Optional, Sequence, Tuple
 
-from ....evidence import NativeFrame, Process, Thread
+from ....evidence import NativeFrame, Process, PythonFrame, Thread
 from ....findings import Confidence, Template, Text
 from ...facts import native
 from ...facts.clauses import named
@@ -46,7 +46,7 @@ PATTERN = Pattern(
 #: Least share of a core used, or waited for while runnable.
 MIN_SHARE = 0.8
 #: Least share of the samples with the same innermost Python line.
-MIN_STABLE = 0.95
+MIN_STABLE, MIN_IN_TURNS = 0.95, 0.6
 #: Most hand-overs, as a share of those that the timer forces where threads wait for the GIL without a pause.
 SELDOM = 0.05
 #: Least threads that wait for it, where it is handed over now and then: one alone may have come just now.
@@ -101,7 +101,7 @@ def _answer(
         return CannotTell((_NO_WINDOW(thread=named(holder)),))
     if handoffs is not None and handoffs > 1 and not _seldom_lets_go(view, process, holder, handoffs, waiting):
         return No(_CHANGED_HANDS(pid=process.pid, count=handoffs))
-    if not blocked and not _stays(view, holder):
+    if not blocked and not _stays(view, holder, waiting):
         return No(_COMES_BACK(thread=named(holder)))
     ends = holder.wait is not None and holder.wait.endless is False and (holder.wait.timeout_s or 0.0) < LONG
     sure = bool(waiting) and (handoffs is not None or (blocked and not ends))
@@ -112,21 +112,29 @@ def _answer(
 def _seldom_lets_go(view: View, process: Process, holder: Thread, handoffs: int, waiting: List[Thread]) -> bool:
     """Return whether one call after the other keeps the GIL far longer than its timer allows, while others wait for it."""
     interval = (process.gil.switch_interval if process.gil is not None else None) or SWITCH_INTERVAL
-    return (
-        bool(waiting and view.window) and handoffs * interval < SELDOM * (view.window or 0.0) and _stays(view, holder)
-    )
+    seldom = bool(waiting and view.window) and handoffs * interval < SELDOM * (view.window or 0.0)
+    return seldom and _stays(view, holder, waiting)
 
 
-def _stays(view: View, holder: Thread) -> bool:
-    """Return whether a thread was at one line of Python, at full CPU, over the window; True for a lone core."""
-    share = view.wanted_share(holder)
-    if share is not None and share < MIN_SHARE:
+def _stays(view: View, holder: Thread, waiting: List[Thread]) -> bool:
+    """Return whether a thread was at one line of Python, at full CPU, over the window; True for a lone core.
+
+    Threads that wait for the GIL at that same line take turns with it: together they keep a core busy there.
+    """
+    here = _place(holder.python)
+    turns = [holder, *(thread for thread in waiting if _place(thread.python) == here)]
+    shares = [share for share in map(view.wanted_share, turns) if share is not None]
+    if shares and sum(shares) < MIN_SHARE:
         return False
     # py-spy reports no qualified names: compare only what both record
-    seen = [(count, [(f.file, f.line, f.function) for f in frames[:1]]) for count, frames in view.samples(holder)]
-    total = sum(count for count, _place in seen)
-    here = [(f.file, f.line, f.function) for f in holder.python[:1]]
-    return not total or sum(count for count, place in seen if place == here) >= MIN_STABLE * total
+    seen = [(count, _place(frames)) for thread in turns for count, frames in view.samples(thread)]
+    total = sum(count for count, _where in seen)
+    least = MIN_STABLE if len(turns) == 1 else MIN_IN_TURNS
+    return not total or sum(count for count, place in seen if place == here) >= least * total
+
+
+def _place(frames: Sequence[PythonFrame]) -> Tuple[Tuple[str, Optional[int], str], ...]:
+    return tuple((f.file, f.line, f.function) for f in frames[:1])
 
 
 def _match(

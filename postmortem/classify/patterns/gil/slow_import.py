@@ -73,13 +73,15 @@ class Import(NamedTuple):
 
 
 def match(view: View) -> Iterator[Answer]:
-    """Yield an answer for each process whose main thread, or one that it waits for, imports."""
+    """Yield an answer for each thread that imports: the main thread, or another one, which may do so beside the work."""
     for process in view.pythons:
         for thread in process.threads:
-            if not thread.python or not (thread.is_main or view.matters(process, thread)):
+            if not thread.python:
                 continue
             if thread.samples:
                 yield from _answer(view, process, thread)
+            elif not thread.is_main and not view.matters(process, thread):
+                continue
             elif _inside(thread.python) is not None and thread.wait is None:
                 yield CannotTell((_NO_WINDOW(),))
 
@@ -152,8 +154,9 @@ def _match(
     cpu = view.cpu_share(thread)
     facts += [_CPU(share=cpu)] if cpu is not None else []
     least = MIN_MODULES if thread.is_main else MANY_MODULES
+    sure = len(modules) >= least or len(modules) < FEW_MODULES
     return Match(
-        confidence="likely" if len(modules) >= least or len(modules) < FEW_MODULES else "possible",
+        confidence="likely" if sure and (thread.is_main or view.matters(process, thread)) else "possible",
         summary=_SUMMARY(thread=named(thread), frame=lines[0][0], modules=len(modules), seconds=view.window or 0),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, frame, thread) for frame, _count in lines[:4]),

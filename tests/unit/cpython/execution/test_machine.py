@@ -308,16 +308,23 @@ def empties() -> None:
 
 def merges() -> None:
     global ITEMS  # noqa: PLW0603
-    ITEMS |= {"a": 1}  # type: ignore[operator]
+    ITEMS |= {"a": 1}
 
 
-def looks() -> None:
+def looks_at_items() -> None:
     ITEMS.get("a")
 
 
 @pytest.mark.parametrize(
     ("function", "changes"),
-    [(fills, True), (fills_by_a_method, True), (empties, True), (merges, True), (looks, False), (finishes, False)],
+    [
+        (fills, True),
+        (fills_by_a_method, True),
+        (empties, True),
+        (merges, True),
+        (looks_at_items, False),
+        (finishes, False),
+    ],
 )
 def test_a_change_of_a_containers_contents_is_noted(function: Callable[[], None], changes: bool) -> None:
     """By item, by method and in place, on the container itself; a look at it is none."""
