@@ -90,6 +90,7 @@ class Task(msgspec.Struct, frozen=True):
     ready: Optional[bool] = None  # True: waits only for its turn on the loop
     moved: Optional[bool] = None  # False: in the same wait since the window began; True: in another one
     cancellation: Optional[Cancellation] = None  # None: no request is known
+    serves: Tuple[int, ...] = ()  # descriptors of the connection that the variables of its frames lead to
 
 
 class Pool(msgspec.Struct, frozen=True):

@@ -30,6 +30,8 @@ _WITHOUT_GIL = frozenset((
 ))  # fmt: skip
 #: Likewise on a pipe or socket, but not on a regular file, which may be source code read by the interpreter.
 _READS = frozenset(("read", "readv"))
+#: How functions that run Python code begin (Python/ceval.c).
+_EVAL = ("_PyEval_", "PyEval_")
 #: Most native frames shown in a sentence; `postmortem debug` shows all.
 _SHOWN = 4
 
@@ -62,6 +64,12 @@ def called(thread: Thread) -> Tuple[NativeFrame, ...]:
 def compiled(thread: Thread) -> Tuple[NativeFrame, ...]:
     """Return the innermost native frame above the Python frames if its code lies in no file: it was compiled at run time."""
     return tuple(frame for frame in _above_python(thread)[:1] if frame.module is None)
+
+
+def builtin(thread: Thread) -> Tuple[NativeFrame, ...]:
+    """Return the frames of a builtin's call by the innermost Python frame, most recent call first; none in the eval loop."""
+    above = _above_python(thread)
+    return tuple(itertools.takewhile(lambda frame: not (frame.function or "").startswith(_EVAL), above))
 
 
 def _above_python(thread: Thread) -> List[NativeFrame]:

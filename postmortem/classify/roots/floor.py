@@ -17,6 +17,7 @@ from ...findings.told import RootKind
 from ...waitgraph import Agent, Edge
 from ..facts import clauses, knowledge
 from ..facts.deeds import who_comes_to
+from ..facts.peers import port_of
 from ..facts.view import View
 from ..pattern import Match
 from .rest import asks_for_lock
@@ -133,7 +134,8 @@ def pattern_of(view: View, root: Root) -> Optional[str]:
         return "dns-wait"
     if root.kind in ("signal", "queue", "future"):
         lost = process is not None and process.forked and (process.left_behind or _is_left_behind(view, root))
-        missed = "future-never-resolved" if root.agent.task is not None else "missed-wakeup"
+        notified = root.way.edge is not None and root.way.edge.kind == "async-condition"
+        missed = "future-never-resolved" if root.agent.task is not None and not notified else "missed-wakeup"
         return "fork-lost-thread" if lost else missed
     stack = view.graph.places.stack(root.agent)
     if root.kind in ("socket", "sleep") and asks_for_lock(stack, asleep=root.kind == "sleep") is not None:
@@ -217,10 +219,8 @@ def _of_cycle(view: View, cycle: Tuple[Edge, ...]) -> str:
     kinds = {edge.kind for edge in cycle}
     if kinds.isdisjoint(_TELLING) and any(_runs_loop(view, edge) for edge in cycle):
         return "loop-self-wait"
-    if "process" in kinds and "pipe" in kinds and not any(edge.verb == "writes to" for edge in cycle):
-        return "pipe-never-closed"  # a child is to end, which reads until all have closed their ends
     if kinds & {"pipe", "socket", "process", "descriptors"}:
-        return "pipe-deadlock"
+        return _between_ends(view, cycle)
     if "pool" in kinds and kinds <= {"pool", "thread"}:
         return "pool-exhausted"
     if "import-lock" in kinds:
@@ -231,6 +231,22 @@ def _of_cycle(view: View, cycle: Tuple[Edge, ...]) -> str:
     if not held and (any(edge.signals for edge in cycle) or kinds <= _SIGNALLED):
         return "future-never-resolved" if any(edge.waiter.task is not None for edge in cycle) else "missed-wakeup"
     return "async-deadlock" if any(edge.waiter.task is not None for edge in cycle) else "lock-order-deadlock"
+
+
+def _between_ends(view: View, cycle: Tuple[Edge, ...]) -> str:
+    """Return the id for a cycle of waits for processes, or for the other ends of pipes and sockets."""
+    kinds = {edge.kind for edge in cycle}
+    if {"process", "pipe"} <= kinds and not any(edge.verb == "writes to" for edge in cycle):
+        return "pipe-never-closed"  # a child is to end, which reads until all have closed their ends
+    if kinds == {"socket"} and all(edge.verb == "reads" and _by_network(view, edge) for edge in cycle):
+        return "network-wait"  # nobody sends first
+    return "pipe-deadlock"
+
+
+def _by_network(view: View, edge: Edge) -> bool:
+    """Return whether a wait is for a connection over the network, whose peer has a port."""
+    resource = view.graph.places.resource(edge.waiter.pid, edge.resource)
+    return resource is not None and port_of(resource.remote) is not None
 
 
 def _runs_loop(view: View, edge: Edge) -> bool:

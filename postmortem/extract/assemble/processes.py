@@ -18,6 +18,7 @@ from ...memory import ElfCore
 from ...native import Unwinding, may_share
 from ..cross_process.ended import with_ended
 from ..cross_process.forks import Trace, with_kinship
+from ..cross_process.serving import with_serving_tasks
 from ..cross_process.sharing import with_shared_owners, with_sharers
 from ..cross_process.shells import with_child_waits
 from ..cross_process.workers import with_workers
@@ -89,6 +90,7 @@ def read_processes(
         processes, readings.traces, maps, documents.read(cores.folder, _SHARERS, documents.SHARERS)
     )
     processes = with_child_waits(with_ended(with_workers(processes), readings.traces))
+    processes = with_serving_tasks(processes)
     return processes, [*(gap for pid in raws for gap in readings.gaps.get(pid, ())), *readings.left_out()]
 
 

@@ -1,7 +1,8 @@
-"""Threads that serve the other end of a pipe or socket within the same process.
+"""Threads and tasks that serve the other end of a pipe or socket.
 
 A descriptor belongs to the whole process. A thread that waits for it, or whose frame refers to its socket or
-connection, is taken to serve it: otherwise a thread would seem to wait for its own process, and thus for itself.
+connection, is taken to serve it: otherwise a thread would seem to wait for its own process, and thus for itself. So is a
+task whose variables lead to the connection, unless it waits for what comes on it; but others of its process may use it, too.
 """
 
 from __future__ import annotations
@@ -13,13 +14,18 @@ from ...cpython.frames.frame import Frame
 from ...cpython.objects.attributes import attribute
 from ...cpython.objects.builtins import NotThat
 from ...cpython.state.interpreter import Python
-from ...evidence import Resource, Thread, Waker
+from ...evidence import Process, Resource, Task, Thread, Waker
 from ...evidence import replace as changed
+from ...frameworks.asyncio.connections import Connections
 from ...frameworks.asyncio.streams import descriptor_of_file, descriptor_of_socket
+from ...frameworks.asyncio.tasks import TaskState
 from ...memory import Fault
+from ...timelimits import TimeLimit
 
 #: Limits: threads searched, frames of a thread, locals of a frame, threads named for one resource.
 _MOST_LOOKED_AT, _MOST_FRAMES, _MOST_LOCALS, _MOST_THREADS = 1000, 60, 200, 16
+#: Seconds for the connections of all tasks of a process.
+_SECONDS = 0.5
 _CONNECTION = "_handle"  # of Lib/multiprocessing/connection.py, _ConnectionBase
 
 
@@ -41,6 +47,49 @@ def with_servers(
     by_tid = {t.tid: t for t in threads}
     made = {r.id: _named(pid, r, by_tid, at_hand) for r in asked}
     return tuple(made.get(r.id, r) for r in resources)
+
+
+def with_connections(tasks: Sequence[Task], states: Mapping[str, TaskState], python: Python) -> Tuple[Task, ...]:
+    """Return the tasks, those that wait with the descriptors of the connections that they serve."""
+    known, limit = Connections(python.frames), TimeLimit(_SECONDS)
+    found = []
+    for task in tasks:
+        state = states.get(task.id)
+        if state is not None and task.state == "pending" and task.wait is not None and not limit.passed():
+            serves = known.of(state.frames)
+            found.append(changed(task, serves=serves) if serves else task)
+        else:
+            found.append(task)
+    return tuple(found)
+
+
+def with_serving_tasks(processes: Sequence[Process]) -> List[Process]:
+    """Return the processes, the wakers of sockets with the tasks that serve their other ends before the process itself."""
+    serving: Dict[Tuple[int, int], List[Task]] = {}
+    for process in processes:
+        sockets = {r.id: r.ends[0].fd for r in process.resources if r.kind == "socket" and r.ends}
+        for task in process.tasks:
+            reads = sockets.get(task.wait.resource or "") if task.wait is not None else None
+            for number in task.serves:
+                if number != reads:
+                    serving.setdefault((process.pid, number), []).append(task)
+    if not serving:
+        return list(processes)
+    return [changed(p, resources=tuple(_with_tasks(r, serving) for r in p.resources)) for p in processes]
+
+
+def _with_tasks(resource: Resource, serving: Mapping[Tuple[int, int], Sequence[Task]]) -> Resource:
+    """Return a socket with the tasks as wakers that serve its other end; its own end is the first."""
+    if resource.kind != "socket" or resource.listening or len(resource.ends) < 2:
+        return resource
+    mine, *others = resource.ends
+    found = [
+        Waker("end", "inferred", end.pid, task=task.id, name=f"descriptor {end.fd}")
+        for end in others
+        for task in serving.get((end.pid, end.fd), ())
+        if (end.pid, end.fd) != (mine.pid, mine.fd)
+    ]
+    return changed(resource, wakers=(*found[:_MOST_THREADS], *resource.wakers)) if found else resource
 
 
 def _named(pid: int, resource: Resource, threads: Mapping[int, Thread], at_hand: Mapping[int, Set[int]]) -> Resource:

@@ -16,6 +16,7 @@ from ...evidence import (
     Process,
     PythonInfo,
     Resource,
+    Task,
     Thread,
     replace,
 )
@@ -23,7 +24,7 @@ from ...frameworks.asyncio.cancels import cancels
 from ...frameworks.children import children_made
 from ..cross_process.ended import children_of, recorded, running
 from ..cross_process.forks import LockPlace, Trace
-from ..cross_process.serving import with_servers
+from ..cross_process.serving import with_connections, with_servers
 from ..cross_process.sharedwork import trace_of
 from ..ownership.pools import FutureFacts
 from ..ownership.wakers import Books, Reaches
@@ -82,7 +83,7 @@ def process_of(reading: Reading, native: Mapping[int, Tuple[NativeFrame, ...]]) 
         signal_handlers=signal_handlers(python, context.gaps, catches, threads),
         catches=catches,
         pools=(*side.pools.evidence(), *side.shared.pools) if side is not None else (),
-        tasks=side.tasks.tasks if side is not None else (),
+        tasks=_tasks(reading),
         cancels=_cancels(reading, resources),
         stops=stops(context.usages, reading.files, python),
         backlogs=BacklogBook(side.context, reading.stacks.suspended, side.tasks.states).backlogs() if side else (),
@@ -98,6 +99,13 @@ def process_of(reading: Reading, native: Mapping[int, Tuple[NativeFrame, ...]]) 
     )
     trace = _trace(reading, native_locks)._replace(children=running(children), things=_things(reading))
     return ProcessRead(process, trace)
+
+
+def _tasks(reading: Reading) -> Tuple[Task, ...]:
+    side, python = reading.side, reading.context.python
+    if side is None or python is None:
+        return ()
+    return with_connections(side.tasks.tasks, {**side.tasks.states, **side.tasks.others}, python)
 
 
 def _threads(reading: Reading, native: Mapping[int, Tuple[NativeFrame, ...]], locks: NativeLocks) -> Tuple[Thread, ...]:

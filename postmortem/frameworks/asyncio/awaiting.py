@@ -305,8 +305,9 @@ class Awaiting:
         """Describe a wait of a server for its connections."""
         server = self._self(at.frame)
         fd = descriptor_of_server(self._objects, server) if server else None
-        what = "serves" if at.frame.function == "serve_forever" else "waits until its connections are closed"
-        return Awaited("descriptor", fd=fd, detail=what)
+        if at.frame.function != "serve_forever":
+            return Awaited("future", future=at.waiter, detail="waits until the server's connections are closed")
+        return Awaited("descriptor", fd=fd, detail="serves")
 
     def _child(self, at: _Place) -> Optional[Awaited]:
         """Describe a wait for a child process."""

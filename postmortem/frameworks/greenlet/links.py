@@ -414,9 +414,9 @@ class Links:
         return Awaited(primitive.kind, primitive=primitive) if primitive is not None else None
 
     def _behind(self, lock: int, frames: Sequence[Frame]) -> Optional[Primitive]:
-        """Return the Condition, Event or queue of the standard library that made a lock to wait on.
+        """Return the Condition, Event, Semaphore or queue of the standard library that made a lock to wait on.
 
-        Source: Lib/threading.py, Condition.wait: ``waiter``; Event.wait; Lib/queue.py, get and put: 3.8-3.15.
+        Source: Lib/threading.py, Condition.wait: ``waiter``; Event.wait; Semaphore.acquire; Lib/queue.py, get and put: 3.8-3.15.
         """
         local = self._python.frames.local
         frames = list(itertools.islice(itertools.dropwhile(_in_library, frames), 2))
@@ -429,6 +429,10 @@ class Links:
             if user and outer.is_in("wait", _THREADING):
                 flag = self._objects.integer_or_none(self.primitives.value(user, "_flag"))
                 return Primitive(user, "event", None, flag, inner=condition, library="threading")
+            if user and outer.is_in("acquire", _THREADING):
+                left = self._objects.integer_or_none(self.primitives.value(user, "_value"))
+                limit = self._objects.integer_or_none(self.primitives.value(user, "_initial_value"))
+                return Primitive(user, "semaphore", None, left, limit, inner=condition, library="threading")
             if user and outer.code.name in ("get", "put", "join") and outer.code.filename.endswith("/queue.py"):
                 items = self._objects.length_or_none(self.primitives.value(user, "queue"))
                 most = self._objects.integer_or_none(self.primitives.value(user, "maxsize"))

@@ -27,7 +27,7 @@ from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, Pattern
 from .sharedresults import AWAITS_REMEDY, circle_of, circles
-from .stucktasks import StuckTask, alike, apart, mutual, stuck_tasks, unsignalled
+from .stucktasks import StuckTask, alike, apart, for_notifications, mutual, stuck_tasks, unsignalled
 
 PATTERN = Pattern(
     id="async-deadlock",
@@ -75,7 +75,7 @@ def match(view: View) -> Iterator[Answer]:
         waiting = [t for t in stuck_tasks(view, process) if not t.parked and t.agent not in inside]
         waiting = mutual(waiting) or ([] if unsignalled(waiting) else waiting)
         several = len({t.edge.resource for t in waiting}) > 1 and all(t.edge.kind != "async-future" for t in waiting)
-        if several and not cycles and not alike(waiting, view):
+        if several and not cycles and not alike(waiting, view) and not for_notifications(waiting):
             yield _each_other(view, process, apart(view, waiting[:_MOST]))
 
 

@@ -18,16 +18,12 @@ from __future__ import annotations
 
 from typing import Iterator, List
 
-from ....evidence import Process
 from ....findings import Template
-from ....findings.found import Said
-from ...facts import clauses
-from ...facts.forked import lost_helpers
 from ...facts.permits import is_spent
 from ...facts.view import View
-from ...pattern import Answer, Match, No, Pattern
+from ...pattern import Answer, No, Pattern
 from .sharedresults import circles
-from .stucktasks import StuckTask, alike, mutual, stuck_tasks, unsignalled
+from .stucktasks import StuckTask, alike, for_notifications, lost, mutual, stuck_tasks, unsignalled
 
 PATTERN = Pattern(
     id="future-never-resolved",
@@ -48,15 +44,9 @@ PATTERN = Pattern(
     ),
 )
 
-#: Kinds of resources that a task holds: where the holder is not known, the cause was not read.
-_HELD = frozenset(("async-lock", "async-semaphore", "pool"))
-
 _PARKED = Template(
     "{agent} of process {pid} is parked for ever, on purpose: nothing waits for it, and its loop goes on with other work"
 )
-_AWAITS = Template("{agent} awaits {what}{at}, and nothing is left that could end the wait{more}")
-_LIKEWISE = Template("; {count:n other task} {count:v wait} in the same way")
-_BEHIND = Template("{count:n other} {count:v wait} behind this: {agents}")
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -69,8 +59,8 @@ def match(view: View) -> Iterator[Answer]:
         one_thing = _is_one(view, waiting)
         if not one_thing and not mutual(waiting) and unsignalled(waiting):
             waiting, one_thing = unsignalled(waiting), True
-        if waiting and one_thing and not circles(view, process):
-            yield _match(view, process, waiting)
+        if waiting and one_thing and not for_notifications(waiting) and not circles(view, process):
+            yield lost(view, process, waiting)
         elif parked:
             yield No(_PARKED(agent=parked[0].agent, pid=process.pid))
 
@@ -85,24 +75,3 @@ def _lacks_a_permit(view: View, task: StuckTask) -> bool:
     """Return whether a task waits for a permit of a semaphore, see pool-exhausted, rather than for a signal."""
     resource = view.graph.places.resource(task.agent.pid, task.edge.resource)
     return resource is not None and is_spent(resource)
-
-
-def _match(view: View, process: Process, waiting: List[StuckTask]) -> Match:
-    order = ("proven", "likely", "possible")
-    waiting = sorted(waiting, key=lambda t: (t.frame is None, t.edge.kind != "async-future", order.index(t.confidence)))
-    first, others = waiting[0], len(waiting) - 1
-    behind = view.graph.behind(frozenset(t.agent for t in waiting))
-    more = _LIKEWISE(count=others) if others else None
-    facts: List[Said] = list(view.graph.reasons(*(t.agent for t in waiting[:8])))
-    if behind:
-        facts.append(_BEHIND(count=len(behind), agents=tuple(behind[:4])))
-    # a library may have promised it whose threads a fork left behind: that is then the cause
-    elsewhere = first.edge.kind in _HELD or bool(lost_helpers(view, process))
-    return Match(
-        confidence="likely" if first.confidence == "proven" and elsewhere else first.confidence,
-        summary=_AWAITS(agent=first.agent, what=first.edge.what, at=clauses.at(first.frame), more=more),
-        evidence=tuple(facts),
-        culprits=tuple(dict.fromkeys(view.culprit_of(t.agent, t.frame) for t in waiting[:8] if t.frame is not None)),
-        victims=tuple(view.victim_of(agent) for agent in behind),
-        pid=process.pid,
-    )

@@ -113,6 +113,7 @@ def _confidence(view: View, process: Process, task: Task, known: Cancellation) -
     awaited = bool(_waiting(view, agent))
     if known.handled:
         return "possible"  # it cleans up, and whoever cancelled it waits for that
+    counted = bool(known.requests) and awaited and known.due is False and known.handled is False
     if known.basis is None and not awaited and not (known.caught_at and view.graph.is_awaited(agent)):
         return None
     stuck = view.graph.stuck(agent)
@@ -125,7 +126,7 @@ def _confidence(view: View, process: Process, task: Task, known: Cancellation) -
         return "possible"
     if told and (stuck is not None or known.caught_at or lost or (awaited and _is_over_it(task, known))):
         return "likely"
-    return "possible" if told or stuck is not None else None
+    return "possible" if told or stuck is not None or counted else None
 
 
 def _is_over_it(task: Task, known: Cancellation) -> bool:

@@ -6,13 +6,22 @@ import signal
 from typing import Iterator, List, NamedTuple, Optional
 
 from ....evidence import Loop, Process, PythonFrame, Task
-from ....findings import Confidence
+from ....findings import Confidence, Template
+from ....findings.found import Said
 from ....waitgraph import Agent, Edge
+from ...facts import clauses
+from ...facts.forked import lost_helpers
 from ...facts.knowledge import own_frame, receives_signals
 from ...facts.view import View
+from ...pattern import Match
 from ...roots.calls import collects, is_inside_call, wants_an_answer
 from ...roots.rest import loop_serves
 
+#: Kinds of resources that a task holds: where the holder is not known, the cause was not read.
+_HELD = frozenset(("async-lock", "async-semaphore", "pool"))
+_AWAITS = Template("{agent} awaits {what}{at}, and nothing is left that could end the wait{more}")
+_LIKEWISE = Template("; {count:n other task} {count:v wait} in the same way")
+_BEHIND = Template("{count:n other} {count:v wait} behind this: {agents}")
 #: Objects of threads, and variables, that a task can only poll.
 _POLLED = ("event", "queue", "future")
 
@@ -68,6 +77,33 @@ def mutual(waiting: List[StuckTask]) -> List[StuckTask]:
 def unsignalled(waiting: List[StuckTask]) -> List[StuckTask]:
     """Return the tasks whose waits none of those who refer to their objects ends; the others may wait for one of them."""
     return [t for t in waiting if t.edge.wakers and set(t.edge.wakers) <= set(t.edge.bystanders)]
+
+
+def for_notifications(waiting: List[StuckTask]) -> bool:
+    """Return whether all tasks wait to be notified on conditions: see missed-wakeup."""
+    return bool(waiting) and all(t.edge.kind == "async-condition" for t in waiting)
+
+
+def lost(view: View, process: Process, waiting: List[StuckTask]) -> Match:
+    """Return the match of tasks that wait for what nothing can set or signal any more."""
+    order = ("proven", "likely", "possible")
+    waiting = sorted(waiting, key=lambda t: (t.frame is None, t.edge.kind != "async-future", order.index(t.confidence)))
+    first, others = waiting[0], len(waiting) - 1
+    behind = view.graph.behind(frozenset(t.agent for t in waiting))
+    more = _LIKEWISE(count=others) if others else None
+    facts: List[Said] = list(view.graph.reasons(*(t.agent for t in waiting[:8])))
+    if behind:
+        facts.append(_BEHIND(count=len(behind), agents=tuple(behind[:4])))
+    # a library may have promised it whose threads a fork left behind: that is then the cause
+    elsewhere = first.edge.kind in _HELD or bool(lost_helpers(view, process))
+    return Match(
+        confidence="likely" if first.confidence == "proven" and elsewhere else first.confidence,
+        summary=_AWAITS(agent=first.agent, what=first.edge.what, at=clauses.at(first.frame), more=more),
+        evidence=tuple(facts),
+        culprits=tuple(dict.fromkeys(view.culprit_of(t.agent, t.frame) for t in waiting[:8] if t.frame is not None)),
+        victims=tuple(view.victim_of(agent) for agent in behind),
+        pid=process.pid,
+    )
 
 
 def apart(view: View, several: List[StuckTask]) -> List[StuckTask]:

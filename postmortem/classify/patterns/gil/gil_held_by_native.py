@@ -54,6 +54,9 @@ CROWD = 2
 #: Seconds: without a window, a wait with a shorter timeout is unremarkable.
 LONG = 60
 
+#: How functions of the interpreter's regular expressions begin (Modules/_sre.c, Modules/_sre/sre_lib.h).
+_SRE = ("sre_", "pattern_", "_sre")
+
 _SUMMARY = Template("{thread} keeps the GIL in native code, {place}{at}{wanted}")
 _CALLED_AT = Template(", called at {frame}")
 _WANTED = Template(", and {count:n thread} {count:v wait} for it")
@@ -85,10 +88,24 @@ def match(view: View) -> Iterator[Answer]:
         asleep = native.asleep_unasked(holder) and view.rests(holder)
         waiting = [t for t in process.threads if t.gil == "waits"]
         if not frames and not asleep:
-            if waiting and holder.native:
+            within = native.builtin(holder)
+            if waiting and within and _one_builtin(view, process, holder, waiting):
+                yield _answer(view, process, holder, within[:1], waiting)
+            elif waiting and holder.native:
                 yield No(_INTERPRETERS_OWN(thread=named(holder)))
             continue
         yield _answer(view, process, holder, frames or native.calls(holder), waiting)
+
+
+def _one_builtin(view: View, process: Process, holder: Thread, waiting: List[Thread]) -> bool:
+    """Return whether one call of a builtin keeps the GIL: code in Python lets go of it as often as its timer asks.
+
+    Calls of regular expressions, and the garbage collector's work, have patterns of their own.
+    """
+    handoffs = process.gil.handoffs if process.gil is not None else None
+    if handoffs is None or holder.gc or any((f.function or "").startswith(_SRE) for f in holder.native):
+        return False
+    return _seldom_lets_go(view, process, holder, handoffs, waiting)
 
 
 def _answer(

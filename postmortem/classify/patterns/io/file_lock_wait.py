@@ -118,7 +118,9 @@ def _judge(view: View, waiter: Waiter) -> Answer:
     # itself while it sleeps
     others = [t for t in process.threads if t is not waiter.thread and t.python]
     holds = asks is not None and lock.owner_pid == process.pid and (not others or any(map(view.moves, others)))
-    sure = frame is not None and view.matters(process, waiter.thread) and not at_work and not holds
+    wanted = frame is not None and view.matters(process, waiter.thread)
+    wanted = wanted or (process.python is None and _is_awaited(view, process))
+    sure = wanted and not at_work and not holds
     elsewhere = owner is not None and owner is not process and owner.pid not in beside and not _sleeps(view, owner)
     root = owner.pid if owner is not None and elsewhere else -1
     return Match(
@@ -131,6 +133,11 @@ def _judge(view: View, waiter: Waiter) -> Answer:
         because_of=_CAUSES if root > 0 else (),
         cause_pid=root,
     )
+
+
+def _is_awaited(view: View, process: Process) -> bool:
+    """Return whether a Python program waits for the end of a process, a command such as ``flock``."""
+    return any(view.graph.is_awaited(agent) for agent in (Agent(process.pid), Agent(process.pid, process.pid)))
 
 
 def _may_release(view: View, holder: Process) -> bool:

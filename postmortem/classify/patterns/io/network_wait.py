@@ -30,7 +30,7 @@ from ...roots.rest import asks_for_lock, in_request
 from ...roots.walk import follow
 from ..asyncio.wakers import peers_only, set_by_protocols
 from .pipes import awaits_orders
-from .silentpeers import caught
+from .silentpeers import by_network, caught, circles, told
 
 PATTERN = Pattern(
     id="network-wait",
@@ -68,7 +68,7 @@ _SUSPENDED = Template("{task} is suspended in {function}, awaited at {frame}")
 _LOOP_SLEEPS = Template("its event loop ({thread}) sleeps in {call}{limit}")
 _NO_TIMER = Template(", without a timer")
 
-_PIPE_DEADLOCK = Template("{thread} waits for a process that itself waits to read: see pipe-deadlock")
+_PIPE_DEADLOCK = Template("{thread} waits for a process that itself waits to read: nobody sends first")
 _WAKES = Template("{thread} wakes again and again from its waits for a peer")
 _AWAITS_CONNECTIONS = Template("{thread} acts as a server: it waits for connections")
 _AWAITS_CLIENT = Template("{thread} acts as a server: it waits for its client to send something")
@@ -82,6 +82,7 @@ _TASK_SERVES = Template("{task} waits for the network in a program that acts as 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each thread and task that waits for a network peer."""
     talking = caught(view)
+    yield from (told(view, circle) for circle in circles(view) if by_network(circle))
     for process in view.processes:
         resources, found = {r.id: r for r in process.resources}, []
         for thread in process.threads:

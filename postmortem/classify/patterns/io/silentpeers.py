@@ -12,6 +12,7 @@ from ....waitgraph.edges import IN_PROCESS
 from ...facts import clauses
 from ...facts.ended import near
 from ...facts.knowledge import own_frame
+from ...facts.peers import port_of
 from ...facts.view import View
 from ...pattern import Match
 from ...roots.walk import telling
@@ -78,6 +79,11 @@ def _held_up_elsewhere(view: View, process: Process, members: Sequence[Side]) ->
     return (
         edge is not None and edge.kind in IN_PROCESS and edge.resource is not None and readers.isdisjoint(edge.wakers)
     )
+
+
+def by_network(circle: Sequence[Side]) -> bool:
+    """Return whether all sides of a cycle read from connections over the network, whose peers have ports."""
+    return all(port_of(side.waiter.resource.remote) is not None for side in circle)
 
 
 def caught(view: View) -> FrozenSet[Agent]:

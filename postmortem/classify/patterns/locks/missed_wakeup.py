@@ -32,6 +32,7 @@ from ...roots.calls import calls_for_a_result
 from ...roots.rest import in_request
 from ...roots.walk import follow
 from ...roots.works import may_leave
+from ..asyncio.stucktasks import for_notifications, lost, stuck_tasks
 from .clientloops import blocked_clients
 from .othercauses import SIGNALLED, other_cause, signals_itself
 from .oversleeping import overslept
@@ -109,7 +110,16 @@ def match(view: View) -> Iterator[Answer]:
         elif waits:
             yield No(_IDLE_WORKERS(count=len(waits), pid=process.pid))
         yield from _undone(view, process)
+        yield from _not_notified(view, process)
     yield from overslept(view)
+
+
+def _not_notified(view: View, process: Process) -> Iterator[Match]:
+    """Yield a match for tasks that wait on conditions which nothing can notify any more, or only those who wait themselves."""
+    in_circles = {agent for cycle in view.graph.cycles for agent in cycle.agents}
+    waiting = [t for t in stuck_tasks(view, process) if t.agent not in in_circles and not t.parked]
+    if for_notifications(waiting):
+        yield lost(view, process, waiting)
 
 
 def _undone(view: View, process: Process) -> Iterator[Match]:

@@ -91,6 +91,8 @@ _CROWDED = Template(
 _UNMOVED = Template("{count} of the {waiting} that wait did not go on in {window:.1f} s")
 #: One in so many waiters may get its turn in a window.
 _FEW = 4
+#: Number of waiters that is a queue for a pool of more than twice as many parts.
+_QUEUE = 10
 _UNHELD = Template("{pool} is exhausted: {count:v one waits|@ wait}{at} for a part, and none was given back")
 _NOBODY = Template("all {limit} are in use by its own count; no stack of a thread or task leads to one alone")
 _ITS_COUNT = Template("its count is 0; no stack of a thread or task leads to a permit")
@@ -222,10 +224,10 @@ def _parked(view: View, resource: Resource, holders: List[Holder]) -> List[Agent
 
 
 def _is_crowded(view: View, process: Process, resource: Resource, free: List[Agent]) -> bool:
-    """Return whether at least as many wait as the pool has parts, and no holder computes: they wait, too."""
+    """Return whether as many wait as the pool has parts, of a large one half as many, and no holder computes: they wait, too."""
     limit, waiters = resource.limit or 0, _waiters(process, resource)
     full = resource.kind == "pool" and 0 < limit <= sum(w.role == "holder" for w in resource.wakers)
-    if not full or not view.window or len(waiters) < limit:
+    if not full or not view.window or len(waiters) < max(limit // 2, min(limit, _QUEUE)):
         return False
     threads = [view.graph.places.thread(agent) for agent in free]
     return all(thread is None or (thread.wait is not None and view.rests(thread)) for thread in threads)

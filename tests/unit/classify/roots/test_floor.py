@@ -155,7 +155,7 @@ def looping(wait: TaskWait, *resources: Resource, **known: Any) -> Process:
     [
         ("lock", "async-lock", "lock", "orphaned-lock"),
         ("event", "async-event", "signal", "future-never-resolved"),
-        ("condition", "async-condition", "signal", "future-never-resolved"),
+        ("condition", "async-condition", "signal", "missed-wakeup"),
         ("barrier", "async-barrier", "signal", "future-never-resolved"),
         ("queue", "async-queue", "queue", "future-never-resolved"),
         ("semaphore", "async-semaphore", "permits", "pool-exhausted"),

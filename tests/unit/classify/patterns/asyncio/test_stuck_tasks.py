@@ -481,17 +481,20 @@ def test_another_server_may_answer(listener: Resource) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "confidence"),
-    [("async-event", "asyncio.Event", "possible"), ("async-condition", "asyncio.Condition", "proven")],
+    ("kind", "name", "expected"),
+    [
+        ("async-event", "asyncio.Event", ("future-never-resolved", "possible")),
+        ("async-condition", "asyncio.Condition", ("missed-wakeup", "proven")),
+    ],
 )
-def test_a_gathered_task_may_serve_until_an_event(kind: ResourceKind, name: str, confidence: str) -> None:
+def test_a_gathered_task_may_serve_until_an_event(kind: ResourceKind, name: str, expected: Tuple[str, str]) -> None:
     """An event may be what the task runs until; a condition is waited for in order to go on."""
     one = Resource("r", kind, name, wakers=(Waker("reach", "memory", task="a"),), closed=True)
     waits = task("a", "a", wait=TaskWait("event" if kind == "async-event" else "condition", "r", endless=True))
     others = task("b", "asyncio.tasks.sleep", "b", wait=TaskWait("sleep", endless=False))
     main = task("main", "main", wait=joins("a", "b"))
     leading = classify(ticking([main, waits, others], [one])).findings[0]
-    assert (leading.pattern, leading.confidence) == ("future-never-resolved", confidence)
+    assert (leading.pattern, leading.confidence) == expected
 
 
 @pytest.mark.parametrize(("queued", "verdict"), [("threads.py", "loop-self-wait"), ("other.py", None)])

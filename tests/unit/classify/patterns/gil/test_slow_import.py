@@ -83,7 +83,9 @@ def test_a_program_below_an_import_is_no_import() -> None:
     assert "slow-import" not in found(started(*work))
 
 
-@pytest.mark.parametrize(("joins", "count", "expected"), [(2, 16, "likely"), (2, 15, "possible"), (None, 16, "possible")])
+@pytest.mark.parametrize(
+    ("joins", "count", "expected"), [(2, 16, "likely"), (2, 15, "possible"), (None, 16, "possible")]
+)
 def test_a_thread_that_the_main_thread_waits_for(joins: Optional[int], count: int, expected: Optional[str]) -> None:
     """It imports a client when it begins; few modules may belong to its work, and what nobody waits for is possible."""
     wait = Wait("lock", "futex", endless=True) if joins else Wait("sleep", "clock_nanosleep", timeout_s=1.0)
