@@ -227,10 +227,18 @@ def _is_crowded(view: View, process: Process, resource: Resource, free: List[Age
     """Return whether as many wait as the pool has parts, of a large one half as many, and no holder computes: they wait, too."""
     limit, waiters = resource.limit or 0, _waiters(process, resource)
     full = resource.kind == "pool" and 0 < limit <= sum(w.role == "holder" for w in resource.wakers)
-    if not full or not view.window or len(waiters) < max(limit // 2, min(limit, _QUEUE)):
+    if not full or not view.window or len(waiters) < max(limit // 2, min(limit, _QUEUE)) or _turns_over(view, waiters):
         return False
     threads = [view.graph.places.thread(agent) for agent in free]
     return all(thread is None or (thread.wait is not None and view.rests(thread)) for thread in threads)
+
+
+def _turns_over(view: View, waiters: List[Agent]) -> bool:
+    """Return whether those who wait for a part soon get one: many threads did in the window, or all tasks."""
+    moved = sum(_moves(view, agent) for agent in waiters)
+    if moved * _FEW <= len(waiters):
+        return False
+    return moved == len(waiters) or any(agent.task is None for agent in waiters)
 
 
 def _crowded(view: View, process: Process, resource: Resource, holders: List[Holder]) -> Match:
