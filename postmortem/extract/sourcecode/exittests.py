@@ -11,7 +11,7 @@ from typing import FrozenSet, Iterator, List, Literal, NamedTuple, Set, Tuple
 from .callsites import dotted
 from .rounds import Loop
 
-#: Of what the test depends: on whether a value is true, on a number or object that is compared, on what a container has in it.
+#: A test depends on whether a value is true, on a number or object that is compared, or on what a container has in it.
 Role = Literal["truth", "compared", "contents"]
 #: Functions whose result depends on what is in their argument alone.
 _OF_CONTENTS = frozenset(("len", "any", "all", "sum", "max", "min", "sorted", "set", "list", "tuple", "bool"))

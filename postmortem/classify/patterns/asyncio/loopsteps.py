@@ -28,7 +28,7 @@ MIN_SAME = 0.9
 #: Least share of all samples at one innermost line, and seconds of a callback on average, that tell one slow call made again
 #: and again from many small steps.
 MIN_SAME_CALL, SAME_CALL_S = 0.85, 0.005
-#: The same of callbacks that each delay the loop noticeably: what they share is enough then.
+#: Where each callback delays the loop noticeably, a smaller share of the samples is enough.
 _MIN_LONG_CALL, _LONG_CALL_S = 0.6, 0.05
 
 
