@@ -133,6 +133,7 @@ inbox, outbox = gevent.queue.Queue(), gevent.queue.Queue(1)
 outbox.put(1)
 ours, theirs = gevent.socket.socketpair()
 condition, flag, jobs = threading.Condition(), threading.Event(), queue.Queue()
+permits = threading.Semaphore(1)
 pool = gevent.pool.Pool(1)
 def semaphore(): empty.acquire()
 def bounded():
@@ -162,6 +163,9 @@ def conditional():
     with condition: condition.wait()
 def flagged(): flag.wait()
 def job(): jobs.get()
+def permitted():
+    with permits: never.wait()
+def unpermitted(): permits.acquire()
 def joined(): thread.join()
 thread = threading.Thread(target=never.wait, name="thread", daemon=True)
 def occupies(): pool.spawn(never.wait).name = "occupant"
@@ -172,7 +176,8 @@ def begin(function):
     one = all_[function.__name__] = gevent.spawn(function)
     gevent.sleep(0)
 for function in (sleep, holds, semaphore, bounded, limited, wants, wants_again, by_hand, wants_patched, event_, result_,
-                 get, put, receive, timeout, join, joinall, conditional, flagged, job, joined, occupies, full):
+                 get, put, receive, timeout, join, joinall, conditional, flagged, job,
+                 permitted, unpermitted, joined, occupies, full):
     begin(function)
 gevent.sleep(0.05)
 print("\\n".join(gevent.util.format_run_info(current_thread_ident=0)))
@@ -252,7 +257,16 @@ def test_gevent(version: str, package: str, patched: bool, tmp_path: Path) -> No
     """Stacks equal those of gevent's own report frame for frame; each greenlet has its wait, holder and limit."""
     source = (PATCHED if patched else "import gevent.monkey, gevent.thread\n") + WAITS
     if not patched:  # these would stop the hub
-        for function in ("by_hand", "wants_patched", "conditional", "flagged", "job", "joined"):
+        for function in (
+            "by_hand",
+            "wants_patched",
+            "conditional",
+            "flagged",
+            "job",
+            "permitted",
+            "unpermitted",
+            "joined",
+        ):
             source = source.replace(f" {function},", "")
     with Program(interpreter(version, package), source, tmp_path) as program:
         told = set(blocks(program.lines))
@@ -299,6 +313,9 @@ def check_patched(found: Read) -> None:
     assert found.wait("conditional").kind == "condition"
     assert found.wait("flagged").kind == "event"
     assert found.wait("job").kind == "queue"
+    assert (found.wait("unpermitted").kind, found.resource("unpermitted").value) == ("semaphore", 0)
+    permits = found.resource("unpermitted")
+    assert [(waker.role, waker.task) for waker in permits.wakers] == [("holder", found.tasks["permitted"].id)]
     assert (found.wait("joined").kind, found.wait("joined").tasks) == ("task", (found.tasks["thread"].id,))
 
 

@@ -61,6 +61,11 @@ def _is_kept_out(view: View, client: Process, server: Process, ports: Set[str]) 
     return False
 
 
+def by_network(resource: Optional[Resource]) -> bool:
+    """Return whether a resource is a connection over the network: its peer has a port."""
+    return resource is not None and port_of(resource.remote) is not None
+
+
 def port_of(address: Optional[str]) -> Optional[str]:
     """Return what follows the last colon of a socket's address; None if there is none."""
     _host, colon, port = (address or "").rpartition(":")

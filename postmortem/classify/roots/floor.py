@@ -17,7 +17,7 @@ from ...findings.told import RootKind
 from ...waitgraph import Agent, Edge
 from ..facts import clauses, knowledge
 from ..facts.deeds import who_comes_to
-from ..facts.peers import port_of
+from ..facts.peers import by_network
 from ..facts.view import View
 from ..pattern import Match
 from .rest import asks_for_lock
@@ -238,15 +238,10 @@ def _between_ends(view: View, cycle: Tuple[Edge, ...]) -> str:
     kinds = {edge.kind for edge in cycle}
     if {"process", "pipe"} <= kinds and not any(edge.verb == "writes to" for edge in cycle):
         return "pipe-never-closed"  # a child is to end, which reads until all have closed their ends
-    if kinds == {"socket"} and all(edge.verb == "reads" and _by_network(view, edge) for edge in cycle):
+    sockets = [view.graph.places.resource(edge.waiter.pid, edge.resource) for edge in cycle if edge.verb == "reads"]
+    if kinds == {"socket"} and len(sockets) == len(cycle) and all(map(by_network, sockets)):
         return "network-wait"  # nobody sends first
     return "pipe-deadlock"
-
-
-def _by_network(view: View, edge: Edge) -> bool:
-    """Return whether a wait is for a connection over the network, whose peer has a port."""
-    resource = view.graph.places.resource(edge.waiter.pid, edge.resource)
-    return resource is not None and port_of(resource.remote) is not None
 
 
 def _runs_loop(view: View, edge: Edge) -> bool:

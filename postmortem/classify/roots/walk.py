@@ -120,21 +120,9 @@ def _owing(view: View, edge: Edge) -> Optional[Agent]:
     wakers.sort(key=lambda agent: (agent.is_process, view.graph.stuck(agent) is None, _goes_on(view, agent)))
     for waker in wakers:
         inside = waker if not waker.is_process else _inside(view, edge, waker)
-        if inside is not None and not (edge.kind == "file-lock" and _reads_itself(view, inside)):
+        if inside is not None:
             return inside
     return None
-
-
-def _reads_itself(view: View, agent: Agent) -> bool:
-    """Return whether an agent reads a pipe of which its process alone has the ends, as a helper does that waits for orders.
-
-    What it holds meanwhile, such as the lock on a file, it keeps.
-    """
-    edge = telling(view, agent)
-    resource = view.graph.places.resource(agent.pid, edge.resource) if edge is not None else None
-    if resource is None or resource.kind != "pipe" or edge is None or edge.verb != "reads":
-        return False
-    return bool(resource.ends) and {end.pid for end in resource.ends} == {agent.pid}
 
 
 def _workers(view: View, edge: Edge) -> List[Agent]:

@@ -116,8 +116,9 @@ class Lookup(Store):
 
     def note_stored(self, name: str, owner: Value, run: Optional[Place]) -> None:
         """Note that an attribute, or a global variable of a namespace, is stored if that is one of ``watched``."""
-        if self.watched and stored(name) in self.watched:
-            self.note(stored(name), owner or frozenset((("name", name),)), run)
+        operation = stored(name) if self.watched else ""
+        if operation in self.watched:
+            self.note(operation, owner or frozenset((("name", name),)), run)
 
     def note_changed(self, container: Value, run: Optional[Place]) -> None:
         """Note that an item of a container changes, if that is one of ``watched``."""

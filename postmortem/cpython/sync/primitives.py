@@ -23,20 +23,9 @@ _THREADING, _QUEUE, _FUTURES = ("/threading.py",), ("/queue.py",), ("concurrent/
 _MAX_LAYERS = 12
 
 LayerKind = Literal[
-    "condition",
-    "event",
-    "semaphore",
-    "barrier",
-    "thread",
-    "queue",
-    "future",
-    "futures",
-    "import-lock",
-    "variable",
-    "shared-variable",
-    "global-variable",
-    "contents",
-]
+    "condition", "event", "semaphore", "barrier", "thread", "queue", "future", "futures", "import-lock", "variable",
+    "shared-variable", "global-variable", "contents",
+]  # fmt: skip
 #: Variables that are polled: an attribute that an object itself has; one of a class or module, which more code can set; one of a
 #: module's own globals (the object is their dict); what a container has in it.
 VARIABLES: Tuple[LayerKind, ...] = ("variable", "shared-variable", "global-variable", "contents")

@@ -231,8 +231,9 @@ class Polling:
         if rounds.works or rounds.limited:
             return None
         sets, changes = gives(loop)
+        named, local = self._named(frame), self._locals(frame)
         found = [
-            self._tested(read, frame, changes)
+            self._tested(read, frame, named, local, changes)
             for read in reads(loop)
             if read.path[-1] not in sets and (len(read.path) == 1 or read.path[0] not in sets)
         ]
@@ -243,13 +244,23 @@ class Polling:
         endless = True if len(known) == 1 and chosen.kind == "variable" else None
         return Polled(chosen.thing, chosen.kind, chosen.name, endless, None, depth, rounds.length_s)
 
-    def _tested(self, read: Read, frame: Frame, changes: FrozenSet[str]) -> Optional[_Tested]:
-        """Return a variable that a test reads; None if it is unknown, or no variable that other code changes."""
+    def _tested(
+        self,
+        read: Read,
+        frame: Frame,
+        named: Callable[[str], Optional[int]],
+        local: Mapping[str, int],
+        changes: FrozenSet[str],
+    ) -> Optional[_Tested]:
+        """Return a variable that a test reads; None if it is unknown, or no variable that other code changes.
+
+        What is compared with a name in capitals is compared with a constant.
+        """
         *to, name = read.path
-        named, local = self._named(frame), self._locals(frame)
         owner = self._resolved(to, named) if to else None
         value = (self._memory.attribute(owner, name) if owner is not None else None) if to else named(name)
-        if value is None or name.isupper() or (owner is not None and self._memory.kind(owner) is not None):
+        is_constant = read.role == "compared" and name.isupper()
+        if value is None or is_constant or (owner is not None and self._memory.kind(owner) is not None):
             return None
         constant = self._memory.constant(value)
         if constant is not None and isinstance(constant.value, tuple):

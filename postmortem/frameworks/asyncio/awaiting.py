@@ -303,10 +303,10 @@ class Awaiting:
 
     def _server(self, at: _Place) -> Optional[Awaited]:
         """Describe a wait of a server for its connections."""
-        server = self._self(at.frame)
-        fd = descriptor_of_server(self._objects, server) if server else None
         if at.frame.function != "serve_forever":
             return Awaited("future", future=at.waiter, detail="waits until the server's connections are closed")
+        server = self._self(at.frame)
+        fd = descriptor_of_server(self._objects, server) if server else None
         return Awaited("descriptor", fd=fd, detail="serves")
 
     def _child(self, at: _Place) -> Optional[Awaited]:

@@ -24,18 +24,8 @@ _MOST_FRAMES, _MOST_LOCALS, _MOST_OBJECTS, _DEPTH, _MOST_FOUND = 30, 60, 300, 6,
 _TRANSPORT = ("_sock_fd", "_fileno")
 #: Ends of names of classes whose objects belong to the whole process.
 _SHARED = (
-    "EventLoop",
-    "Logger",
-    "Task",
-    "Future",
-    "Lock",
-    "Condition",
-    "Event",
-    "Queue",
-    "Thread",
-    "Selector",
-    "Server",
-)
+    "EventLoop", "Logger", "Task", "Future", "Lock", "Condition", "Event", "Queue", "Thread", "Selector", "Server",
+)  # fmt: skip
 
 
 class Connections:

@@ -430,9 +430,7 @@ class Links:
                 flag = self._objects.integer_or_none(self.primitives.value(user, "_flag"))
                 return Primitive(user, "event", None, flag, inner=condition, library="threading")
             if user and outer.is_in("acquire", _THREADING):
-                left = self._objects.integer_or_none(self.primitives.value(user, "_value"))
-                limit = self._objects.integer_or_none(self.primitives.value(user, "_initial_value"))
-                return Primitive(user, "semaphore", None, left, limit, inner=condition, library="threading")
+                return self.primitives.at(user) or self.primitives.at(condition)
             if user and outer.code.name in ("get", "put", "join") and outer.code.filename.endswith("/queue.py"):
                 items = self._objects.length_or_none(self.primitives.value(user, "queue"))
                 most = self._objects.integer_or_none(self.primitives.value(user, "maxsize"))

@@ -47,8 +47,9 @@ _COMPILED: Dict[str, GreenKind] = {
 #: (``__module__``, name) of Python classes → kind.
 _WRITTEN: Dict[Tuple[str, str], GreenKind] = {
     ("gevent.thread", "LockType"): "lock", ("gevent.lock", "RLock"): "rlock", ("threading", "_RLock"): "rlock",
-    ("threading", "Condition"): "condition", ("gevent._semaphore", "Semaphore"): "semaphore",
-    ("gevent.lock", "Semaphore"): "semaphore", ("gevent.event", "Event"): "event",
+    ("threading", "Condition"): "condition", ("threading", "Semaphore"): "semaphore",
+    ("gevent._semaphore", "Semaphore"): "semaphore", ("gevent.lock", "Semaphore"): "semaphore",
+    ("gevent.event", "Event"): "event",
     ("gevent.event", "AsyncResult"): "result", ("gevent.queue", "Queue"): "queue",
     ("gevent.queue", "SimpleQueue"): "queue", ("gevent.queue", "Channel"): "queue",
     ("gevent.greenlet", "Greenlet"): "greenlet", ("gevent._waiter", "Waiter"): "waiter",
@@ -197,13 +198,23 @@ class Structs:
             return self._objects.memory.i32(address + offset)
         return self._objects.integer_or_none(self.value(address, name))
 
-    def _semaphore(self, address: int, found: GreenClass) -> Primitive:
+    def _semaphore(self, address: int, found: GreenClass) -> Optional[Primitive]:
+        if found.library == "threading":
+            return self._of_threading(address)
         left = self._int(address, found, _LINKABLE, "counter")
         bounded = _BOUNDED in found.sizes or "BoundedSemaphore" in found.sizes
         limit = self._int(address, found, (_SEMAPHORE,), "_initial_value") if bounded else None
         if found.kind == "lock":
             return Primitive(address, "lock", None if left is None else left <= 0, library=found.library)
         return Primitive(address, "semaphore", None, left, limit, library=found.library)
+
+    def _of_threading(self, address: int) -> Optional[Primitive]:
+        """Read a threading.Semaphore on whose condition greenlets wait (Lib/threading.py, 3.8-3.15)."""
+        condition = self.at(self.value(address, "_cond"))
+        if condition is None:
+            return None
+        left, limit = (self._objects.integer_or_none(self.value(address, n)) for n in ("_value", "_initial_value"))
+        return Primitive(address, "semaphore", None, left, limit, inner=condition.address, library="threading")
 
     def _rlock(self, address: int, found: GreenClass) -> Optional[Primitive]:
         """Read a lock that records its holder: a greenlet, or the number that stands for it, its address."""

@@ -26,6 +26,7 @@ from ...facts.clauses import named
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 from .loopsteps import (
+    SameCall,
     calls_out,
     computes,
     fills,
@@ -122,9 +123,9 @@ def _answer(view: View, process: Process, thread: Thread) -> Answer:
     loop = next((one for one in process.loops if one.tid == thread.tid), None)
     same = same_call(view, loop, thread)
     kept = kept_in(view, process, thread) or (same.frame if same is not None else None)
-    again = _again(view, process, thread, loop, kept)
+    again = _again(view, process, thread, loop, kept, same)
     if again is not None and kept is not None:
-        return _match(view, process, thread, kept, again, again=True)
+        return _match(view, process, thread, kept, again, again=True, shared=same is not None)
     why_not = _why_not(view, process, thread, loop, kept)
     if why_not or kept is None:
         return No(why_not or _MANY(thread=named(thread)))
@@ -158,7 +159,12 @@ def _delays(loop: Loop) -> bool:
 
 
 def _again(
-    view: View, process: Process, thread: Thread, loop: Optional[Loop], kept: Optional[PythonFrame]
+    view: View,
+    process: Process,
+    thread: Thread,
+    loop: Optional[Loop],
+    kept: Optional[PythonFrame],
+    same: Optional[SameCall],
 ) -> Optional[float]:
     """Return the share of samples at a line where one callback after the other waits long, or computes while the loop is late.
 
@@ -166,6 +172,8 @@ def _again(
     """
     if loop is None or kept is None or loop.callback_lasts_s is not None:
         return None
+    if same is not None and loop.ready:
+        return same.share
     late = loop.next_timer_s is not None and loop.next_timer_s < -LATE_S
     waits = thread.wait is not None and thread.wait.kind not in ("gil", "event-loop") and view.rests(thread)
     called = _is_very_late(loop) and _has_long_callbacks(loop) and not is_coroutine(process, loop, kept)
@@ -173,9 +181,6 @@ def _again(
     long = (
         waits and wakes is not None and wakes <= _FEW_WAKES
     )  # though the first of the loop's timers has just been served
-    same = same_call(view, loop, thread) if loop.ready else None
-    if same is not None:
-        return same.share
     slow = _delays(loop) and computes(view, thread) and not is_coroutine(process, loop, kept)
     if not ((late and (waits or called)) or long or slow):
         return None
@@ -214,7 +219,13 @@ def _sleeps_long(thread: Thread) -> bool:
 
 
 def _match(
-    view: View, process: Process, thread: Thread, here: PythonFrame, same: Optional[float], again: bool = False
+    view: View,
+    process: Process,
+    thread: Thread,
+    here: PythonFrame,
+    same: Optional[float],
+    again: bool = False,
+    shared: bool = False,
 ) -> Match:
     busy = computes(view, thread)
     loop = next((one for one in process.loops if one.tid == thread.tid), None)
@@ -238,9 +249,8 @@ def _match(
     endless = thread.wait is not None and thread.wait.endless is True and bool(waiting)
     sure = lasts or _sleeps_long(thread) or (not busy if same is not None else endless)
     sure = sure or (again and loop is not None and _is_very_late(loop) and (not busy or _has_long_callbacks(loop)))
-    sure = sure or (again and same_call(view, loop, thread) is not None)
     return Match(
-        confidence="likely" if sure and not alone else "possible",
+        confidence="likely" if (sure or shared) and not alone else "possible",
         summary=_BLOCKS(thread=named(thread), does=does, frame=here),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, thread) for f in _frames(view, process, thread, here)),

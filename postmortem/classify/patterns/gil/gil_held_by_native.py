@@ -1,17 +1,18 @@
 """Native code runs, or waits, without releasing the GIL.
 
-**What it looks like.** One thread holds the GIL and is inside a C extension, or in a C function called through ctypes.PyDLL:
-it computes there at full CPU, or sleeps in a system call for which Python's own code would release the GIL. All its samples
-show one line of Python. The interpreter's own count of hand-overs stands still, and the other threads wake every 5 ms to ask
-for the GIL in vain.
+**What it looks like.** One thread holds the GIL and is inside a C extension, in a C function called through ctypes.PyDLL, or in
+one long call of a builtin, such as ``bytes.find`` or ``list.sort``, while others wait. It computes there at full CPU, or sleeps
+in a system call for which Python's own code would release the GIL. All its samples show one line of Python. The interpreter's
+own count of hand-overs stands still, and the other threads wake every 5 ms to ask for the GIL in vain.
 
-**Easily mistaken for** `python-busy-loop`, which releases the GIL when asked; native code that has released the GIL; the
-interpreter's own long calls, such as a regular expression (`regex-backtracking`).
+**Easily mistaken for** `python-busy-loop`, which releases the GIL when asked; native code that has released the GIL; a
+regular expression that takes long (`regex-backtracking`).
 
 **Why it hangs.** The interpreter can take the GIL away only between two instructions of Python. Native code keeps it until
 it returns, or releases it by itself.
 
-**Remedy.** Release the GIL around the long part of the native function, or run it in a process of its own.
+**Remedy.** Release the GIL around the long part of the native function, or run it in a process of its own. Give a builtin less
+to do at a time.
 """
 
 from __future__ import annotations
@@ -31,13 +32,14 @@ PATTERN = Pattern(
     tier="group",
     title="native code runs or waits without releasing the GIL",
     explanation=(
-        "While a thread is inside a C extension that does not release the GIL (the interpreter lock), no other thread of the "
-        "process runs Python code: no heartbeat, no signal handler, no timeout. The interpreter asks for the lock every 5 ms, "
-        "but only Python code reacts to that."
+        "While a thread is inside native code that does not release the GIL (the interpreter lock), a C extension's or a "
+        "builtin's, no other thread of the process runs Python code: no heartbeat, no signal handler, no timeout. The "
+        "interpreter asks for the lock every 5 ms, but only Python code reacts to that."
     ),
     remedy=(
         "Release the GIL around the long or blocking part of the native function (Py_BEGIN_ALLOW_THREADS, "
-        "py::gil_scoped_release, `with nogil`, ctypes.CDLL in place of PyDLL), or call it in a process of its own."
+        "py::gil_scoped_release, `with nogil`, ctypes.CDLL in place of PyDLL), or call it in a process of its own. "
+        "Give a builtin, which cannot be changed, less to do at a time."
     ),
     needs=("python", "cores"),
     references=("https://docs.python.org/3/c-api/init.html#releasing-the-gil-from-extension-code",),
@@ -45,7 +47,7 @@ PATTERN = Pattern(
 
 #: Least share of a core used, or waited for while runnable.
 MIN_SHARE = 0.8
-#: Least share of the samples with the same innermost Python line.
+#: Least share of the samples with the same innermost Python line: of one thread, and of several that take turns there.
 MIN_STABLE, MIN_IN_TURNS = 0.95, 0.6
 #: Most hand-overs, as a share of those that the timer forces where threads wait for the GIL without a pause.
 SELDOM = 0.05

@@ -30,7 +30,7 @@ from ...roots.rest import asks_for_lock, in_request
 from ...roots.walk import follow
 from ..asyncio.wakers import peers_only, set_by_protocols
 from .pipes import awaits_orders
-from .silentpeers import by_network, caught, circles, told
+from .silentpeers import all_by_network, caught, circles, told
 
 PATTERN = Pattern(
     id="network-wait",
@@ -82,7 +82,7 @@ _TASK_SERVES = Template("{task} waits for the network in a program that acts as 
 def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each thread and task that waits for a network peer."""
     talking = caught(view)
-    yield from (told(view, circle) for circle in circles(view) if by_network(circle))
+    yield from (told(view, circle) for circle in circles(view) if all_by_network(circle))
     for process in view.processes:
         resources, found = {r.id: r for r in process.resources}, []
         for thread in process.threads:

@@ -28,7 +28,7 @@ from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 from ...roots.rest import in_request
 from .pipes import Waiter, drained, holders, inherited, waiters, waiters_of_unknown, writes
-from .silentpeers import by_network, circles, told
+from .silentpeers import all_by_network, circles, told
 
 PATTERN = Pattern(
     id="pipe-deadlock",
@@ -80,7 +80,7 @@ def match(view: View) -> Iterator[Answer]:
     """Yield answers for cycles of readers, and for writers to full pipes."""
     if any(writes(w) for p in view.processes for w in waiters_of_unknown(view, p, _UNKNOWN)):
         yield CannotTell((_READERS_UNKNOWN(),))
-    yield from (told(view, circle) for circle in circles(view) if not by_network(circle))
+    yield from (told(view, circle) for circle in circles(view) if not all_by_network(circle))
     waiting: Dict[int, List[Waiter]] = {p.pid: list(waiters(view, p)) for p in view.processes}
     pairs: List[FrozenSet[int]] = []
     found = [

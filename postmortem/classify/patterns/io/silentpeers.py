@@ -12,7 +12,7 @@ from ....waitgraph.edges import IN_PROCESS
 from ...facts import clauses
 from ...facts.ended import near
 from ...facts.knowledge import own_frame
-from ...facts.peers import port_of
+from ...facts.peers import by_network
 from ...facts.view import View
 from ...pattern import Match
 from ...roots.walk import telling
@@ -81,9 +81,9 @@ def _held_up_elsewhere(view: View, process: Process, members: Sequence[Side]) ->
     )
 
 
-def by_network(circle: Sequence[Side]) -> bool:
-    """Return whether all sides of a cycle read from connections over the network, whose peers have ports."""
-    return all(port_of(side.waiter.resource.remote) is not None for side in circle)
+def all_by_network(circle: Sequence[Side]) -> bool:
+    """Return whether all sides of a cycle read from connections over the network: see network-wait."""
+    return all(by_network(side.waiter.resource) for side in circle)
 
 
 def caught(view: View) -> FrozenSet[Agent]:

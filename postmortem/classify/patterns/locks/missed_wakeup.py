@@ -40,10 +40,10 @@ from .oversleeping import overslept
 PATTERN = Pattern(
     id="missed-wakeup",
     tier="wait",
-    title="threads wait to be signalled, and nothing is left that could do it",
+    title="threads or tasks wait to be signalled, and nothing is left that could do it",
     explanation=(
-        "These threads sleep until other code of the program signals them. All code that could do so is waiting itself, has "
-        "ended, or has no reference to the object any more: the signal was sent too early, to too few, or never."
+        "These threads or tasks sleep until other code of the program signals them. All code that could do so is waiting "
+        "itself, has ended, or has no reference to the object any more: the signal was sent too early, to too few, or never."
     ),
     remedy=(
         "Signal on every way out of the code that has to do it (try/finally), call notify_all() after every change that a "

@@ -150,6 +150,26 @@ def test_an_extension_that_computes_with_the_gil() -> None:
     assert [v.tid for v in report.victims] == [3, 4]
 
 
+@pytest.mark.parametrize(("share", "expected"), [(30, "likely"), (3, None)])
+def test_threads_that_take_turns_in_one_native_call(share: int, expected: Optional[str]) -> None:
+    """Each keeps the GIL for one call, and the next one has it: most samples of all of them are at that line."""
+    turns = samples((share, (frame("job", 7),)), (30, (frame("pick", 3),)))
+    holder = thread(2, (inside("derive"), LOOP, frame("job", 7)), gil="holds", counters=counters(0.5), samples=turns)
+    asks = [
+        thread(
+            n,
+            (*TAKES_GIL, frame("job", 7)),
+            gil="waits",
+            wait=WANTS,
+            counters=counters(0.3, 200),
+            samples=samples((60, (frame("job" if expected else "pick", 7),))),
+        )
+        for n in (3, 4)
+    ]
+    known = process([holder, *asks], gil=Gil(True, 2, 0.005, 3, 3.0), resources=(gil(2, 3, 4),))
+    assert strength(known) == expected
+
+
 def test_an_extension_that_waits_with_the_gil() -> None:
     """Asleep in a system call for ever: likely even from a lone core; with a time limit only possible there."""
     forever, soon = Wait("signal", "pause", endless=True), Wait("sleep", "nanosleep", timeout_s=1.0, endless=False)

@@ -213,6 +213,26 @@ def test_cycles_by_what_they_go_through() -> None:
     assert verdicts(parent, writer) == [("pipe-deadlock", "likely")]
 
 
+@pytest.mark.parametrize(
+    ("remotes", "expected"),
+    [
+        (("127.0.0.1:80", "127.0.0.1:4000"), "network-wait"),
+        ((None, None), "pipe-deadlock"),
+        (("127.0.0.1:80", None), "pipe-deadlock"),
+    ],
+)
+def test_two_that_each_read_what_the_other_would_send(remotes: Tuple[Optional[str], ...], expected: str) -> None:
+    """Over the network each waits for its peer; a socket pair is as good as two pipes."""
+    pids = (PARENT, CHILD)
+    ends = [End(pid, 5, "rw") for pid in pids]
+    both = []
+    for pid, other, mine, remote in zip(pids, pids[::-1], (ends, ends[::-1]), remotes):
+        peer = (Waker("end", "kernel", pid=other),)
+        socket = Resource("s", "socket", "socket", ends=tuple(mine), wakers=peer, waiters=(pid,), remote=remote)
+        both.append(of(pid, (waits(socket, "recvfrom", pid, "ask"),), (socket,)))
+    assert [pattern for pattern, _confidence in verdicts(*both)] == [expected]
+
+
 @pytest.mark.parametrize(("kind", "expected"), [("future", "loop-self-wait"), ("lock", "lock-order-deadlock")])
 def test_a_cycle_through_the_thread_of_a_loop(kind: ResourceKind, expected: str) -> None:
     """The loop's thread waits, inside a task, for a job that waits for the loop: no lock is held, unless one is wanted."""

@@ -144,3 +144,14 @@ def test_one_line_of_the_program_that_calls_a_library_in_each_callback(source: O
     known = changed(known, sources={frame("link", 80).file: {80: source}} if source is not None else {})
     turn = changed(loop("loop-1", 1), turn_s=0.3, turn_done=33)
     assert (loopsteps.same_call(View(known), turn, one) is not None) is expected
+
+
+@pytest.mark.parametrize(("took", "found"), [(1.2, True), (0.3, False)])
+def test_most_samples_are_enough_for_long_callbacks(took: float, found: bool) -> None:
+    """Each of them delays the loop by itself, whatever else is ready; of short ones nearly all have to make the call."""
+    library = "/venv/lib/python3.12/site-packages/httpx/_config.py"
+    one = thread(1, STEP, samples=samples((70, (frame("load", 145, library), frame("link", 80), *TURN)), (30, SELECT)))
+    known = View(evidence(process([one])))
+    same = loopsteps.same_call(known, changed(loop("loop-1", 1), turn_s=took, turn_done=16), one)
+    assert (same is not None) is found
+    assert same is None or (same.frame.function, same.share) == ("link", 0.7)

@@ -25,7 +25,7 @@ from postmortem.evidence.vocabulary import Deed, EndMode
 
 from .....support.diagnosed import classify
 from .....support.make import counters, evidence, found, frame, silent, stack, thread, verdict
-from .....support.pipes import CHILD, OTHER, PARENT, child, daemon, of, pipe, waits
+from .....support.pipes import CHILD, FULL, OTHER, PARENT, child, daemon, of, pipe, waits
 
 
 def lock_wait(owner: Optional[int], holder: Optional[Process] = None, **more: Any) -> Evidence:
@@ -112,6 +112,20 @@ def test_a_lock_that_another_thread_of_the_holder_releases_later(
     busy = of(PARENT, (waits(awaited, "wait4", PARENT, "prepare"), writes), (awaited,), signal_handlers=(), catches=())
     known = changed(asks(busy, owner_pid=PARENT), window_s=1.0)
     assert found(known)["file-lock-wait"] == expected
+
+
+@pytest.mark.parametrize(("switches", "expected"), [(0, "likely"), (9, "possible")])
+def test_a_lock_whose_holder_waits_for_orders(switches: int, expected: str) -> None:
+    """A command waits for the lock that a helper keeps, which reads a pipe of its own; one that goes on may release it."""
+    lock = Resource("file-lock-1", "file-lock", "lock on /tmp/a.lock", owner_pid=OTHER, owner_basis="recorded")
+    command = of(CHILD, (waits(lock, "flock", CHILD),), (lock,), python=None)
+    orders = pipe(FULL, OTHER, ((OTHER, 5, "r"), (OTHER, 6, "w")), closed=None)
+    reads = changed(waits(orders, "read", OTHER), counters=counters(switches=switches))
+    helper = of(OTHER, (reads,), (orders,), python=None)
+    main = of(PARENT, (waits(child(CHILD), "wait4", PARENT, "run_step"),), (child(CHILD),))
+    known = changed(evidence(main, command, helper), window_s=1.0)
+    assert found(known)["file-lock-wait"] == expected
+    assert expected != "likely" or verdict(known) == "file-lock-wait"
 
 
 def test_workers_that_take_turns_to_accept() -> None:
