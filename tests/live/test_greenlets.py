@@ -24,7 +24,7 @@ from postmortem.frameworks.greenlet.switching import read_greenlets
 from postmortem.memory import ProcMem
 
 from ..corpora.runs import NotRecorded, environment
-from ..support.diagnosing import capture_pid
+from ..support.diagnosing import assert_leads, capture_pid
 from ..support.interpreters import ROOT, Program, find
 from ..support.required import lacking
 
@@ -583,3 +583,30 @@ def test_a_lock_of_eventlet_between_two_hubs(tmp_path: Path) -> None:
     marked = OF_ANOTHER_HUB.splitlines().index("    with lock:  # waits") + 1
     assert (first["pattern"], first["confidence"]) == ("loop-not-woken", "likely")
     assert marked in {culprit["line"] for culprit in first["culprits"]}
+
+
+GROWING = """
+import gevent, sys
+from gevent.queue import Queue
+class Intake:
+    def __init__(self): self.letters = Queue(items=range(1000))
+    def sort(self):
+        while True:
+            for number in range(4): self.letters.put(number)  # fills
+            gevent.sleep(0.002)
+    def read(self):
+        while True:
+            self.letters.get()
+            gevent.sleep(0.01)
+intake = Intake()
+print("ready", flush=True)
+gevent.joinall([gevent.spawn(intake.sort), gevent.spawn(intake.read)])
+"""
+
+
+@pytest.mark.parametrize(("version", "package"), GEVENT)
+def test_a_growing_queue(version: str, package: str, tmp_path: Path) -> None:
+    """A compiled queue that only suspended greenlets lead to is found in the window, so that its growth is known."""
+    with Program(interpreter(version, package), GROWING, tmp_path) as program:
+        found = capture_pid(program.pid, tmp_path, "--observe", "1")
+    assert_leads(found, ("unbounded-queue", ["likely"]), GROWING, "fills")

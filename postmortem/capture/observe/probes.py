@@ -19,7 +19,7 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple
 from ...cpython.frames.nativecalls import native_call
 from ...cpython.heap.gclists import collecting_flag, collections
 from ...cpython.heap.keptexceptions import find
-from ...cpython.heap.queues import Backlogs, length
+from ...cpython.heap.queues import length
 from ...cpython.heap.variablesearch import users_of
 from ...cpython.objects.builtins import NotThat
 from ...cpython.runtime.discovery import NoInterpreter, Runtime, find_runtime
@@ -28,6 +28,8 @@ from ...cpython.state.rounds import Looks
 from ...errors import PostmortemError
 from ...frameworks.asyncio.loopturns import turn_of
 from ...frameworks.asyncio.tasks import Asyncio, TaskState
+from ...frameworks.greenlet.switching import read_greenlets
+from ...frameworks.queues import Queues
 from ...frameworks.tornado.coroutines import Tornado
 from ...frameworks.trio.runners import Trio
 from ...frameworks.twisted.deferreds import Deferreds
@@ -55,6 +57,8 @@ _MOST_SEARCHED = 8
 #: Number of calls into C, over all threads of a process, that are checked at each look for being still the same.
 _MOST_CALLS = 32
 _MOST_TASKS = 5000
+#: Number of times that the collector's lists of a running process are searched for greenlets.
+_MOST_LISTED = 5
 #: Number of changes of the GIL's holder that are kept; a window of seconds sees some hundreds.
 _MOST_HOLDERS = 1000
 _FAILED = (NoInterpreter, Fault, NotThat, OSError, ValueError)
@@ -107,9 +111,22 @@ class Probes:
 
 
 def _others(python: Python, interpreter: InterpreterState) -> List[TaskState]:
-    """Return the tasks of Twisted and of Tornado."""
+    """Return the greenlets and the tasks of Twisted and of Tornado."""
     futures = Asyncio(python, interpreter).futures
-    return [*Deferreds(python, interpreter).read(()).tasks, *Tornado(python, interpreter, futures).read().tasks]
+    return [
+        *_greenlets(python, interpreter),
+        *Deferreds(python, interpreter).read(()).tasks,
+        *Tornado(python, interpreter, futures).read().tasks,
+    ]
+
+
+def _greenlets(python: Python, interpreter: InterpreterState) -> List[TaskState]:
+    """Return the greenlets; looks again if none was found: the lists that they are in change while the program runs."""
+    for _ in range(_MOST_LISTED):
+        read = read_greenlets(python, interpreter)
+        if read.tasks or not (read.tracked or read.problems):  # or the library is not in use
+            return read.tasks
+    return []
 
 
 class _Interpreter:
@@ -127,7 +144,7 @@ class _Interpreter:
         self._holders: List[List[float]] = []  # [time.monotonic(), address of the thread state, 0 for none]
         self._python: Optional[Python] = None
         self._exceptions: Optional[Dict[str, Any]] = None
-        #: Address of a task → of the future or Deferred that it awaits; of a trio task: its number of steps.
+        #: Address of a task → what shows that it went on (TaskState.place); of a trio task: its number of steps.
         self._waits: Optional[Dict[str, int]] = None
         self._turns: Dict[str, List[float]] = {}  # address of an event loop → [start of its turn, its callback]
         self._ticks = 0
@@ -173,14 +190,14 @@ class _Interpreter:
             python = Python(self._memory)
             states = [state for interpreter in python.interpreters for state in interpreter.threads]
             tasks = [task for interpreter in python.interpreters for task in Asyncio(python, interpreter).tasks()]
-            found = Backlogs(python, TimeLimit.on_the_clock(until)).found(users_of(states, tasks))
+            found = Queues(python, TimeLimit.on_the_clock(until)).found(users_of(states, tasks))
             steps = [step for interpreter in python.interpreters for step in Trio(python, interpreter).all_steps()]
-            self._waits = {str(task.address): task.waiter for task in tasks[:_MOST_TASKS]}
+            self._waits = {str(task.address): task.place for task in tasks[:_MOST_TASKS]}
             self._waits.update((str(task), count) for task, count in steps[:_MOST_TASKS])
             with contextlib.suppress(*_FAILED):  # a large heap takes longer to search than there is time
                 others = [task for interpreter in python.interpreters for task in _others(python, interpreter)]
-                self._waits.update((str(task.address), task.waiter) for task in others[:_MOST_TASKS])
-                found += Backlogs(python, TimeLimit.on_the_clock(until)).found(users_of((), others))
+                self._waits.update((str(task.address), task.place) for task in others[:_MOST_TASKS])
+                found += Queues(python, TimeLimit.on_the_clock(until)).found(users_of((), others))
         except _FAILED:
             return
         finally:

@@ -96,10 +96,13 @@ class Backlogs(VariableSearch):
             return None
         if self.objects.is_instance(value, _SIMPLE):
             return Queue(value, "queue.SimpleQueue", name, value, 0, [])
-        return self._made_queue(name, value, kind)
+        return self.made_queue(name, value, kind)
 
-    def _made_queue(self, name: str, value: int, kind: str) -> Optional[Queue]:
-        """Return the queue made of a container and a bound; None if the object has no such parts."""
+    def made_queue(self, name: str, value: int, kind: str) -> Optional[Queue]:
+        """Return the queue made of a container and a bound; None if the object has no such parts.
+
+        Raises Fault or NotThat.
+        """
         parts = attributes(self.objects, value)
         bound = next((parts[b] for b in _BOUNDS if b in parts), None)
         container = next((parts[c] for c in _PARTS if c in parts), None)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...cpython.frames.frame import Frame
-from ...cpython.heap.queues import Backlogs, Queue, length
+from ...cpython.heap.queues import Queue, length
 from ...cpython.heap.variablesearch import User, users_of
 from ...cpython.objects.builtins import NotThat
 from ...evidence import Backlog, PythonFrame, Waker, replace
 from ...frameworks.asyncio.tasks import TaskState
+from ...frameworks.queues import Queues
 from ...memory import Fault
 from ...timelimits import TimeLimit
 from ..recorded.shapes import number
@@ -44,7 +45,7 @@ class BacklogBook:
     def backlogs(self) -> Tuple[Backlog, ...]:
         """Return the queues to report, the longest first."""
         users = users_of(self._threads.states.values(), self._tasks.values())
-        queues = Backlogs(self._python, TimeLimit(_SECONDS)).found(users)
+        queues = Queues(self._python, TimeLimit(_SECONDS)).found(users)
         drafts: List[Tuple[Queue, Backlog]] = []
         for queue in queues:
             draft = self._draft(queue, f"backlog-{len(drafts) + 1}")

@@ -7,6 +7,7 @@ from typing import Any, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
 from ...cpython.heap.variablesearch import users_of
 from ...cpython.state.interpreter import Python
 from ...evidence import (
+    Backlog,
     Gap,
     HeldLock,
     Interpreter,
@@ -86,7 +87,7 @@ def process_of(reading: Reading, native: Mapping[int, Tuple[NativeFrame, ...]]) 
         tasks=_tasks(reading),
         cancels=_cancels(reading, resources),
         stops=stops(context.usages, reading.files, python),
-        backlogs=BacklogBook(side.context, reading.stacks.suspended, side.tasks.states).backlogs() if side else (),
+        backlogs=_backlogs(reading),
         kept_exceptions=_kept(reading),
         age_s=number(raw.get("age_s")),
         cpus_allowed=_cpus(raw.get("cpus_allowed")),
@@ -192,6 +193,14 @@ def _readied(reading: Reading, loop: Loop) -> Loop:
     if not loop.ready or reading.side is None or wait is None or wait.kind != "event-loop":
         return loop
     return replace(loop, readied_at=readied_at(reading.side.context, reading.side.tasks, loop, reading.files))
+
+
+def _backlogs(reading: Reading) -> Tuple[Backlog, ...]:
+    side = reading.side
+    if side is None:
+        return ()
+    tasks = {**side.tasks.states, **side.tasks.others}
+    return BacklogBook(side.context, reading.stacks.suspended, tasks).backlogs()
 
 
 def _kept(reading: Reading) -> Tuple[KeptException, ...]:

@@ -199,12 +199,11 @@ class _TaskReader:
 
     def _moved(self, state: TaskState) -> Optional[bool]:
         """Return whether a task is in another wait, or has made further steps, since the window began."""
-        if state.greenlet:
-            return None
         before = self._context.probe("waits")
-        if state.fires and str(state.address) not in before:  # it may have been there: not always are these observed
+        if (state.fires or state.greenlet) and str(state.address) not in before:  # not always are these observed
             return None
-        return before.get(str(state.address), 0) != state.waiter if before else None
+        same = before.get(str(state.address), 0) == state.place
+        return None if not before or (same and state.greenlet) else not same
 
     def _loop(
         self, state: LoopState, names: Dict[int, str], tids: Dict[int, Optional[int]], tasks: Sequence[TaskState]

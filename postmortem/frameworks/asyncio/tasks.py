@@ -43,6 +43,17 @@ class TaskState:
     ident: Optional[int] = None  # pthread_t of the thread that it belongs to, if it has no loop
     fires: int = 0  # of Twisted's: address of the Deferred that fires when it ends; of Tornado's, of the future
 
+    @property
+    def place(self) -> int:
+        """Where it waits: another value at another time means that it went on. A greenlet may be back in its old place.
+
+        Of a greenlet a hash of its frames and their instructions, since the objects that it waits for are made anew where
+        old ones were.
+        """
+        if not self.greenlet:
+            return self.waiter
+        return sum(frame.address * (at + 1) + frame.lasti for at, frame in enumerate(self.frames)) % (1 << 63)
+
 
 class Asyncio:
     """The tasks and loops of one interpreter; ``problems`` collects what could not be read."""

@@ -312,8 +312,7 @@ class Links:
         if task.state != "pending":
             return None
         if not links:
-            awaited = self._taken_off(task.frames)
-            return GreenWait(awaited) if awaited is not None else None
+            return self._unlinked(task)
         limits = [link for link in links if link.kind == "watcher" and (link.ends or self._is_timer(link.address))]
         wakes = [link for link in links if link not in limits]
         due = min((at for at in map(self._due, limits) if at is not None), default=None)
@@ -368,6 +367,17 @@ class Links:
         if link.kind == "result":
             return Awaited("future", future=link.address, what=self._title(link.address))
         return self._primitive(link.address, frames)
+
+    def _unlinked(self, task: TaskState) -> Optional[GreenWait]:
+        """Return the wait of a greenlet for which no object was found that will wake it; None if unknown.
+
+        A sleep has a timer, which was not found if the collector's lists are too long or damaged, or has just expired.
+        """
+        awaited = self._taken_off(task.frames)
+        if awaited is not None:
+            return GreenWait(awaited)
+        seconds = self._sleeps(task.frames)
+        return GreenWait(Awaited("sleep", timed=True, seconds=seconds), True, seconds) if seconds is not None else None
 
     def _taken_off(self, frames: Sequence[Frame]) -> Optional[Awaited]:
         """Return the wait for a lock of eventlet that has taken a greenlet off its list of waiters and could not switch to it.

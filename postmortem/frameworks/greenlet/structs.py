@@ -238,18 +238,25 @@ class Structs:
         lock = self.at(self.value(address, "_lock"))
         return Primitive(address, "condition", inner=lock.address, library=lock.library) if lock is not None else None
 
+    def items_of(self, address: int) -> Optional[int]:
+        """Return the container with the items of a compiled queue; None for any other object, and for a Channel."""
+        found = self.class_of(address)
+        if found is None or found.kind != "queue" or not self.is_compiled(address) or _QUEUES[2] in found.sizes:
+            return None
+        return next(iter(self.containers(address)), None)
+
     def _queue(self, address: int, found: GreenClass) -> Primitive:
         if not self.is_compiled(address):
             held = self.value(address, "queue")
             most = self._objects.integer_or_none(self.value(address, "maxsize") or self.value(address, "_maxsize"))
             return Primitive(address, "queue", None, self._objects.length_or_none(held), most, library=found.library)
-        containers = self.containers(address)
+        held = self.items_of(address)
         channel = _QUEUES[2] in found.sizes
         size = found.sizes.get(_QUEUES[0]) or found.sizes.get(_QUEUES[1])
         most = self._objects.memory.i64(address + size - 8) if size and not channel else None
         if most is not None and not -1 <= most < 1 << 32:
             most = None
-        items = self._objects.length_or_none(containers[0]) if containers and not channel else 0
+        items = self._objects.length_or_none(held) if held is not None else 0
         return Primitive(address, "queue", None, items, 0 if most == -1 else most, library=found.library)
 
 

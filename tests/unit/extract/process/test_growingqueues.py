@@ -50,7 +50,7 @@ def queues(monkeypatch: pytest.MonkeyPatch) -> List[Tuple[Queue, int]]:
             raise NotThat("damaged")
         return items
 
-    monkeypatch.setattr(growingqueues, "Backlogs", Search)
+    monkeypatch.setattr(growingqueues, "Queues", Search)
     monkeypatch.setattr(growingqueues, "length", length)
     return found
 
