@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Optional
 
 from ..cpython.heap.queues import Backlogs, Queue
-from ..cpython.state.interpreter import Python
-from ..timelimits import TimeLimit
 from .greenlet.structs import Structs
 
 
 class Queues(Backlogs):
     """The queues of one process, with gevent's compiled ones."""
 
-    def __init__(self, python: Python, limit: TimeLimit) -> None:
-        super().__init__(python, limit)
-        self._structs = Structs(python)
+    @cached_property
+    def _structs(self) -> Structs:
+        return Structs(self.python)
 
     def made_queue(self, name: str, value: int, kind: str) -> Optional[Queue]:
         """Return the queue at an address; None if it is none. Raises Fault or NotThat."""

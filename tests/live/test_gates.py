@@ -270,6 +270,58 @@ rests()
 """
 
 
+LOCKED = """
+import contextlib, threading, time
+class BookLock:
+    def __init__(self): self._cond, self._readers, self._writes = threading.Condition(), 0, False
+    @contextlib.contextmanager
+    def reading(self):
+        with self._cond:
+            while self._writes: self._cond.wait()
+            self._readers += 1
+        try: yield
+        finally:
+            with self._cond:
+                self._readers -= 1
+                self._cond.notify_all()
+    @contextlib.contextmanager
+    def writing(self):
+        with self._cond:
+            while self._writes or self._readers: self._cond.wait()
+            self._writes = True
+        try: yield
+        finally:
+            with self._cond:
+                self._writes = False
+                self._cond.notify_all()
+lock = BookLock()
+def total():
+    with lock.reading(): pass
+def add():
+    with lock.writing():             # holds
+        total()
+def beat():
+    while True: time.sleep(0.5)
+threading.Thread(target=beat, name="beat", daemon=True).start()
+adding = threading.Thread(target=add, name="adding")
+adding.start()
+time.sleep(0.2)
+print("ready", flush=True)
+adding.join()
+"""
+
+
+@pytest.mark.parametrize("python", kinds())
+def test_a_lock_of_the_programs_own_is_held_in_its_with_body(python: str, tmp_path: Path) -> None:
+    """A writer that reads in between waits for itself; the condition inside the lock does not tell who holds it."""
+    with Program(python, LOCKED, tmp_path) as program:
+        report = capture_pid(program.pid, tmp_path, "--observe", "0.3")
+    first = report["findings"][0]
+    assert (first["pattern"], first["confidence"]) == ("self-deadlock", "likely")
+    line = next(n for n, text in enumerate(LOCKED.splitlines(), 1) if text.endswith("# holds"))
+    assert line in [culprit["line"] for culprit in first["culprits"]]
+
+
 @pytest.mark.parametrize("python", kinds())
 def test_what_is_no_pool(python: str, tmp_path: Path) -> None:
     """Consumers, services with workers, actors with replies, servers with clients and portals that are closed lend nothing."""

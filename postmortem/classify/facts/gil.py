@@ -19,6 +19,9 @@ RATIO = 10
 #: Forced hand-offs a second that no interval exceeds, however short it is set: each takes a wake-up of the next thread.
 MOST_PACE = 1000.0
 
+#: Switch intervals: code in Python lets go of the GIL within one or two if another thread wants it.
+LONG_HOLD = 20
+
 #: Least share of a core that a computing thread wants, and least share of what all of them got; less is housekeeping.
 MIN_SHARE = 0.1
 _LOCKS: FrozenSet[WaitKind] = frozenset(("lock", "rlock", "mutex", "semaphore"))
@@ -64,6 +67,19 @@ def rates_of(view: View, process: Process) -> Optional[Rates]:
     wakes = sum(view.switches(t) or 0 for t in process.threads if t.python)
     pace = min(MOST_PACE, 1 / (gil.switch_interval or SWITCH_INTERVAL))
     return Rates(gil.handoffs_per_s, wakes, pace, view.cpu(process))
+
+
+def waited(view: View, thread: Thread) -> float:
+    """Return the share of the window in which a thread was seen to wait for the GIL; 0 without a window."""
+    waits = sum(s.last_s - s.first_s for s in thread.timeline if s.doing == "waits")
+    return waits / view.window if view.window else 0.0
+
+
+def kept(view: View, process: Process) -> float:
+    """Return the share of the window in which a thread had the GIL for many switch intervals without a pause."""
+    interval = (process.gil.switch_interval if process.gil is not None else None) or SWITCH_INTERVAL
+    held = (s.last_s - s.first_s for t in process.threads for s in t.timeline if s.doing == "holds")
+    return sum(each for each in held if each >= LONG_HOLD * interval) / view.window if view.window else 0.0
 
 
 def computing(view: View, threads: List[Thread]) -> List[Thread]:

@@ -1,8 +1,9 @@
 """Threads and tasks that serve the other end of a pipe or socket.
 
-A descriptor belongs to the whole process. A thread that waits for it, or whose frame refers to its socket or
-connection, is taken to serve it: otherwise a thread would seem to wait for its own process, and thus for itself. So is a
-task whose variables lead to the connection, unless it waits for what comes on it; but others of its process may use it, too.
+A descriptor belongs to the whole process. A thread is taken to serve it that waits for it, whose frame refers to its socket or
+connection, or that runs a method of an object that has it: otherwise a thread would seem to wait for its own process, and thus
+for itself. So is a task whose variables lead to the connection, unless it waits for what comes on it; but others of its process
+may use it, too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import itertools
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ...cpython.frames.frame import Frame
-from ...cpython.objects.attributes import attribute
+from ...cpython.objects.attributes import attribute, attributes
 from ...cpython.objects.builtins import NotThat
 from ...cpython.state.interpreter import Python
 from ...evidence import Process, Resource, Task, Thread, Waker
@@ -26,6 +27,7 @@ from ...timelimits import TimeLimit
 _MOST_LOOKED_AT, _MOST_FRAMES, _MOST_LOCALS, _MOST_THREADS = 1000, 60, 200, 16
 #: Seconds for the connections of all tasks of a process.
 _SECONDS = 0.5
+_SELF = "self"
 _CONNECTION = "_handle"  # of Lib/multiprocessing/connection.py, _ConnectionBase
 
 
@@ -123,10 +125,21 @@ def _at_hand(
 
 def _in_frames(python: Python, frames: Iterable[Frame]) -> Iterator[int]:
     for frame in itertools.islice(frames, _MOST_FRAMES):
-        for _name, value in itertools.islice(python.frames.locals(frame), _MOST_LOCALS):
+        known = list(itertools.islice(python.frames.locals(frame), _MOST_LOCALS))
+        values = [value for _name, value in known]
+        values += _sockets_of(python, values[0]) if known and known[0][0] == _SELF else []
+        for value in values:
             number = _descriptor(python, value)
             if number is not None:
                 yield number
+
+
+def _sockets_of(python: Python, value: int) -> List[int]:
+    """Return the attributes of an object whose method runs: a server has its listening socket there, a handler its connection."""
+    try:
+        return list(itertools.islice(attributes(python.objects, value).values(), _MOST_LOCALS))
+    except (Fault, NotThat):
+        return []
 
 
 def _descriptor(python: Python, value: int) -> Optional[int]:

@@ -4,8 +4,10 @@
 - An agent holds a part if it is in a `with` body that began in such a method, if its frames lead to something that the
   object lent, or if the object lists the agent itself.
 
-An object is a gate only if it has lent something: see ``frameworks.lending``. Locks, conditions, events, queues and
-futures are no gates around themselves.
+An object is a gate only if it has lent something: see ``frameworks.lending``. Conditions, events, queues and futures are
+no gates around themselves, nor are the locks of the standard library and of the frameworks. A lock of another library or of the
+program itself, such as one for readers and writers, is a gate that lends the whole: whose thread is in a `with` body of it, or is
+recorded as its writer or owner, holds it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optiona
 
 from ...cpython.frames.frame import Frame
 from ...cpython.heap.parts import Parts
-from ...evidence import PythonFrame, Resource, Waker, fact
+from ...evidence import HeldLock, PythonFrame, Resource, Waker, fact
 from ...evidence import replace as changed
 from ...evidence.vocabulary import ResourceKind, WakerBasis
 from ...frameworks.lending import GIVES, Lending, Numbers, Taking
@@ -32,7 +34,11 @@ _INNER: FrozenSet[Optional[ResourceKind]] = frozenset((
     "condition", "event", "semaphore", "queue", "future",
     "async-condition", "async-event", "async-semaphore", "async-queue", "async-future", None,
 ))  # fmt: skip
-_NO_GATES = ("Lock", "Condition", "Event", "Future", "Barrier", "Thread", "Task")
+_NO_GATES = ("Condition", "Event", "Future", "Barrier", "Thread", "Task")
+#: Ends of names of classes that are locks, and packages whose locks are read as such.
+_LOCKS, _READ_ELSEWHERE = ("Lock", "Mutex"), frozenset(("asyncio", "anyio", "trio", "gevent", "eventlet", "threading"))
+#: Parts of names of attributes that have a lock's holder.
+_HOLDERS = ("owner", "writer", "holder")
 #: Methods that end an object, or wait for its end: an agent in one wants no part of it.
 _CLOSING = frozenset((
     "close", "aclose", "wait_closed", "shutdown", "stop", "join", "terminate", "disconnect", "quit", "dispose", "__exit__",
@@ -87,6 +93,9 @@ class Gates:
         self._bodies: List[Tuple[int, Root]] = []
         #: Agent → id of the resource.
         self.gates: Dict[Agent, str] = {}
+        #: tid → gates that are locks and that the thread holds.
+        self.held: Dict[int, List[HeldLock]] = {}
+        self._owned: Dict[int, _Claim] = {}  # lock → the only claim to it
         self.resources: Tuple[Resource, ...] = ()
 
     def find(self, waiting: Sequence[Waiting], stacks: Dict[Agent, Sequence[Frame]], tasks: Mapping[int, str]) -> None:
@@ -109,7 +118,7 @@ class Gates:
         for thing, wants in sorted(wanted.items(), key=lambda one: -len(one[1]))[:_MOST_GATES]:
             if limit.passed():
                 break
-            made = self._gate(thing, wants)
+            made = self._lock(thing, wants) if self._is_lock(thing) else self._gate(thing, wants)
             if made is not None:
                 found[thing] = made
         self._settle(wanted, found)
@@ -129,6 +138,7 @@ class Gates:
                 continue
             ident = f"pool-{len(resources) + 1}"
             self.gates.update(dict.fromkeys(agents, ident))
+            self._note_held(thing, ident)
             resources.append(
                 changed(
                     resource,
@@ -138,6 +148,14 @@ class Gates:
                 )
             )
         self.resources = tuple(numbered(resources))
+
+    def _note_held(self, thing: int, ident: str) -> None:
+        """Note who holds a lock, if a frame shows since when."""
+        claim = self._owned.get(thing)
+        since = self._since(claim) if claim is not None and claim.root is not None else None
+        if claim is not None and claim.agent.tid is not None and claim.root is not None and since is not None:
+            held = HeldLock(ident, since, claim.root.depth, "inferred")
+            self.held.setdefault(claim.agent.tid, []).append(held)
 
     # ------------------------------------------------------------------ candidates
 
@@ -180,7 +198,49 @@ class Gates:
     def _may_lend(self, thing: int) -> bool:
         kind = self._parts.type_of(thing)
         name = (self._python.objects.type_name(thing) or "").rpartition(".")[2]
-        return kind is not None and self._parts.is_plain(thing) and bool(name) and not name.endswith(_NO_GATES)
+        if kind is None or not self._parts.is_plain(thing) or not name or name.endswith(_NO_GATES):
+            return False
+        return not name.endswith(_LOCKS) or self._parts.module(kind).partition(".")[0] not in _READ_ELSEWHERE
+
+    def _is_lock(self, thing: int) -> bool:
+        return (self._python.objects.type_name(thing) or "").endswith(_LOCKS)
+
+    # ------------------------------------------------------------------ locks
+
+    def _lock(self, thing: int, wants: Sequence[_Wants]) -> Optional[Resource]:
+        """Return the resource of a lock that threads hold, without id and waiters; None if nobody is known to hold it.
+
+        What entering it means is inferred from its name: of a lock for readers and writers, who reads holds it, too.
+        """
+        inside = {want.waiting.agent: want.depth for want in wants if want.waiting.agent.tid is not None}
+        claims = [
+            _Claim(root.agent, "inferred", root, manager)
+            for manager, root in self._bodies
+            if root.agent.tid is not None and root.depth > inside.get(root.agent, -1) and self._enters(manager, thing)
+        ]
+        agents = dict.fromkeys(claim.agent for claim in claims) or dict.fromkeys(self._recorded(thing))
+        if not inside or not agents:
+            return None
+        made = Resource("", "lock", self._named(thing, wants), locked=True)
+        if len(agents) > 1:
+            return changed(made, wakers=tuple(map(self._waker, claims)))
+        (agent,) = agents
+        self._owned[thing] = next((claim for claim in claims if claim.agent == agent), _Claim(agent, "inferred", None))
+        return changed(made, owner_tid=agent.tid, owner_basis="inferred")
+
+    def _enters(self, manager: int, thing: int) -> bool:
+        """Return whether a context manager is the lock itself, was made by a method of it, or refers to it."""
+        generator = self._python.locks.generator_frame(manager)
+        if generator is not None:
+            return self._self(generator) == thing
+        return manager == thing or thing in self._parts.attributes(manager).values()
+
+    def _recorded(self, thing: int) -> Iterator[Agent]:
+        """Yield the threads that the lock's own attributes name as its holder."""
+        for name, value in self._parts.attributes(thing).items():
+            agent = self._agent(value) if any(part in name for part in _HOLDERS) else None
+            if agent is not None and agent.tid is not None:
+                yield agent
 
     # ------------------------------------------------------------------ one gate
 
@@ -407,6 +467,10 @@ class Gates:
         return max((line for line in bound if line <= now), default=None)
 
     def _described(self, thing: int, wants: Sequence[_Wants], limit: Optional[int], held: int) -> str:
+        size = f"size {limit}, " if limit is not None else ""
+        return f"{self._named(thing, wants)} ({size}{held} in use)"
+
+    def _named(self, thing: int, wants: Sequence[_Wants]) -> str:
         objects = self._python.objects
         kind = self._parts.type_of(thing)
         module = self._parts.module(kind) if kind is not None else ""
@@ -416,8 +480,7 @@ class Gates:
         of_program = self._context.names.find(lambda value: value == thing, users)
         if of_program is not None and "._" in of_program:
             of_program = None  # an attribute of something that it lent
-        size = f"size {limit}, " if limit is not None else ""
-        return f"{called}{f' {of_program}' if of_program else ''} ({size}{held} in use)"
+        return f"{called}{f' {of_program}' if of_program else ''}"
 
 
 def _is_own(frame: Frame) -> bool:

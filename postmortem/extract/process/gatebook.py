@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...cpython.frames.frame import Frame
-from ...evidence import PythonFrame, Resource, Task, TaskWait, Thread
+from ...evidence import HeldLock, PythonFrame, Resource, Task, TaskWait, Thread
 from ...evidence import replace as changed
 from ..ownership.gates import Gates, Waiting
 from ..ownership.reached import Agent
@@ -16,9 +16,10 @@ from .threads import ThreadsRead
 
 
 class GateBook(NamedTuple):
-    """Gates by the agents that wait for them, and their resources."""
+    """Gates by the agents that wait for them, those that threads hold, and their resources."""
 
     gates: Mapping[Agent, str]
+    held: Mapping[int, Sequence[HeldLock]]
     resources: Tuple[Resource, ...]
 
     def thread(self, thread: Thread) -> Thread:
@@ -75,7 +76,7 @@ def find_gates(context: PythonContext, threads: ThreadsRead, waits: LockWaits, t
     waiting = [*_of_threads(threads, waits), *_of_tasks(tasks)]
     search = Gates(context)
     search.find(waiting, stacks, {state.address: ident for ident, state in states.items()})
-    return GateBook(search.gates, search.resources)
+    return GateBook(search.gates, search.held, search.resources)
 
 
 def _of_threads(threads: ThreadsRead, waits: LockWaits) -> List[Waiting]:

@@ -116,7 +116,11 @@ def _threads(reading: Reading, native: Mapping[int, Tuple[NativeFrame, ...]], lo
     for thread in complete(context, reading.threads, stacks, native, locks):
         held: Tuple[HeldLock, ...] = ()
         if side is not None:
-            held = (*side.locks.held_by(thread.tid), *side.shared.semaphores.held_by(thread.tid, side.semaphores))
+            held = (
+                *side.locks.held_by(thread.tid),
+                *side.shared.semaphores.held_by(thread.tid, side.semaphores),
+                *side.gates.held.get(thread.tid, ()),
+            )
         holds = (*with_depth(held, stacks, thread.tid), *locks.held_by(thread))
         with_gate = side.gates.thread(thread) if side is not None else thread
         found.append(replace(with_gate, holds=holds, gc=running.get(thread.tid)))

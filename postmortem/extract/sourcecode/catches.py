@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import FrozenSet, Iterator, List, Optional, Sequence, Union
+from typing import FrozenSet, Iterable, Iterator, List, Optional, Sequence, Union
 
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -51,14 +51,22 @@ def cancels_awaited(tree: ast.Module, name: str, line: int) -> bool:
     function = _function(tree, name, line)
     nodes = [node for statement in function.body for node in _inside(statement)] if function is not None else []
     awaited = {ast.dump(node.value) for node in nodes if isinstance(node, ast.Await) and _holds(node, line)}
-    return any(
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "cancel"
-        and node.lineno < line
-        and ast.dump(node.func.value) in awaited
-        for node in nodes
-    )
+    return any(ast.dump(receiver) in awaited for receiver in _cancelled(nodes, line))
+
+
+def cancels_items(tree: ast.Module, name: str, line: int) -> bool:
+    """Return whether a function calls ``cancel()``, in a line before, on an item of a container: which, is not known."""
+    function = _function(tree, name, line)
+    nodes = [node for statement in function.body for node in _inside(statement)] if function is not None else []
+    return any(isinstance(receiver, ast.Subscript) for receiver in _cancelled(nodes, line))
+
+
+def _cancelled(nodes: Iterable[ast.AST], line: int) -> Iterator[ast.expr]:
+    """Yield the expressions on which ``cancel()`` is called before a line."""
+    for node in nodes:
+        called = node.func if isinstance(node, ast.Call) and node.lineno < line else None
+        if isinstance(called, ast.Attribute) and called.attr == "cancel":
+            yield called.value
 
 
 def _goes_round(loop: ast.AST, handler: Optional[ast.ExceptHandler]) -> bool:

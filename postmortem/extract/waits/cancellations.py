@@ -25,7 +25,7 @@ from ...memory import Fault
 from ...sourcepaths import is_stdlib
 from ..process.context import PythonContext
 from ..sourcecode.callsites import calls_before, function_at, parse
-from ..sourcecode.catches import cancels_awaited, swallowing
+from ..sourcecode.catches import cancels_awaited, cancels_items, swallowing
 from .tasks import TasksRead
 
 #: Functions that cancel the tasks of a loop and wait for their end, with the variable that has them.
@@ -182,11 +182,20 @@ class _Cancellations:
         function = function_at(source, frame.function, line) if source is not None and line is not None else None
         if function is None or line is None:
             return False
-        tree = self._context.usages.tree(frame.code.filename) if len(awaited) == 1 else None
-        if tree is not None and cancels_awaited(tree, frame.function, line):
+        tree = self._context.usages.tree(frame.code.filename)
+        if tree is not None and len(awaited) == 1 and cancels_awaited(tree, frame.function, line):
+            return True
+        if tree is not None and all(map(self._is_requested, awaited)) and cancels_items(tree, frame.function, line):
             return True
         paths = (call.path for call in calls_before(function, line) if call.name == "cancel" and call.path)
         return any(self._object(frame, path) in awaited for path in dict.fromkeys(paths))
+
+    def _is_requested(self, task: int) -> bool:
+        """Return whether a task counts a request to cancel it."""
+        try:
+            return bool(self._futures.cancel_requests(task))
+        except (Fault, NotThat):
+            return False
 
     def _object(self, frame: Frame, path: Sequence[str]) -> Optional[int]:
         """Return the address of what a dotted name in a frame refers to; None if unreadable."""

@@ -22,7 +22,7 @@ from ....evidence import Process, PythonFrame, Thread
 from ....findings import Culprit, Template, Text
 from ...facts import clauses
 from ...facts.clauses import named
-from ...facts.gil import RUNS_WITHOUT, behind_a_lock, computing, rates_of, runs_without
+from ...facts.gil import RUNS_WITHOUT, behind_a_lock, computing, rates_of, runs_without, waited
 from ...facts.knowledge import is_library, own_frame
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
@@ -51,6 +51,8 @@ ASLEEP = 0.2
 #: Most of the window that threads sleep on average which only wait for a CPU: a little more than the 6 % measured. That one of
 #: them is found waiting for the GIL at one moment says nothing then.
 NEVER_ASLEEP = 0.08
+#: Least share of the window in which a thread that has little to compute waits for the GIL behind one that does not pause.
+MOSTLY = 0.5
 #: Least share of the timer's rate; a slower rate means that one thread keeps the GIL.
 SLOW = 0.1
 
@@ -64,6 +66,9 @@ _WAITED = Template("{count:n thread} {count:v was|were} waiting for the GIL at t
 _QUEUES = Template("{thread} has little to compute, but has to queue for the GIL behind them")
 _NOT_FOR_THE_GIL = Template(
     "{count:n thread} {count:v computes|compute} now and then, but {count:v was|were} seldom seen to wait for the GIL"
+)
+_BEHIND = Template(
+    "{thread} computes at {places} without a pause, and {count:n thread} {count:v waits|wait} most of the time for the GIL"
 )
 _NO_WINDOW = Template("an observation window: which threads used the CPU while others waited for the GIL")
 _NO_FREE_CORE = Template("a machine with a free core: {count:n thread} had to wait for the CPU itself")
@@ -87,6 +92,7 @@ def match(view: View) -> Iterator[Answer]:
             continue
         hot = computing(view, threads)
         if len(hot) < 2:
+            yield from _convoy(view, process, threads, hot)
             continue
         total, wanted = sum(view.cpu_share(t) or 0 for t in hot), sum(view.wanted_share(t) or 0 for t in hot)
         why_not = _why_not(view, process, total, wanted) or behind_a_lock(hot)
@@ -99,7 +105,16 @@ def match(view: View) -> Iterator[Answer]:
         if _looked(hot) and wanted <= HIGH and _asleep(hot) < ASLEEP:
             yield No(_NOT_FOR_THE_GIL(count=len(hot)))
             continue
-        yield _match(view, process, threads, hot, total)
+        yield _match(view, process, threads, hot, [t for t in threads if t not in hot and t.gil == "waits"])
+
+
+def _convoy(view: View, process: Process, threads: List[Thread], hot: List[Thread]) -> Iterator[Answer]:
+    """Yield the answer for one thread that computes while others, which let go of the GIL at each call, wait for it again."""
+    behind = [t for t in threads if t not in hot and waited(view, t) >= MOSTLY]
+    if not hot or not behind:
+        return
+    why_not = _why_not(view, process, view.cpu_share(hot[0]) or 0, view.wanted_share(hot[0]) or 0)
+    yield No(why_not) if why_not else _match(view, process, threads, hot, behind)
 
 
 def _why_not(view: View, process: Process, total: float, wanted: float) -> Optional[Text]:
@@ -168,9 +183,10 @@ def _stack(view: View, thread: Thread, hot: PythonFrame) -> Tuple[PythonFrame, .
     return seen[0][seen[0].index(hot) :] if hot in seen[0] else seen[0]
 
 
-def _match(view: View, process: Process, threads: List[Thread], hot: List[Thread], total: float) -> Match:
+def _match(view: View, process: Process, threads: List[Thread], hot: List[Thread], starved: List[Thread]) -> Match:
+    """Return the match of the threads that compute, and of those that have little to compute and wait for their turn."""
     rate = process.gil.handoffs_per_s if process.gil else None
-    starved = [t for t in threads if t not in hot and t.gil == "waits"]
+    total = sum(view.cpu_share(t) or 0 for t in hot)
     shares = tuple(_SHARE(thread=named(t), share=view.cpu_share(t) or 0) for t in hot[:6])
     facts = [_SHARES(count=len(hot), total=total, shares=shares)]
     if rate is not None:
@@ -181,11 +197,12 @@ def _match(view: View, process: Process, threads: List[Thread], hot: List[Thread
     places = clauses.unlike(f for _t, f in frames)[:3]
     main = view.main(process)
     victims = starved + ([main] if main and main not in hot and main not in starved else [])
-    queue = len(hot) > 2 or bool(starved)  # else each of two is held up by the other alone: half the pace at worst
-    queue = queue and total >= OWN_CORE
+    # else each of two is held up by the other alone: half the pace at worst
+    queue = len(hot) + len(starved) > 2 and total >= OWN_CORE
+    behind = _BEHIND(thread=named(hot[0]), places=places, count=len(starved))
     return Match(
         confidence="likely" if queue else "possible",
-        summary=_SUMMARY(count=len(hot), places=places),
+        summary=_SUMMARY(count=len(hot), places=places) if len(hot) > 1 else behind,
         evidence=tuple(facts),
         culprits=(*_culprits(view, process, frames), *_collects(view, process, hot)),
         victims=tuple(view.victim(process, t) for t in victims),

@@ -23,7 +23,7 @@ from ....evidence import NativeFrame, Process, PythonFrame, Thread
 from ....findings import Confidence, Template, Text
 from ...facts import native
 from ...facts.clauses import named
-from ...facts.gil import SWITCH_INTERVAL, runs_without
+from ...facts.gil import SWITCH_INTERVAL, kept, runs_without, waited
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 
@@ -53,6 +53,8 @@ MIN_STABLE, MIN_IN_TURNS = 0.95, 0.6
 SELDOM = 0.05
 #: Least threads that wait for it, where it is handed over now and then: one alone may have come just now.
 CROWD = 2
+#: Least share of the window in which the GIL was kept for long, and in which each of a crowd waited for it.
+MIN_KEPT, MIN_WAITED = 0.8, 0.25
 #: Seconds: without a window, a wait with a shorter timeout is unremarkable.
 LONG = 60
 
@@ -120,7 +122,7 @@ def _answer(
         return CannotTell((_NO_WINDOW(thread=named(holder)),))
     if handoffs is not None and handoffs > 1 and not _seldom_lets_go(view, process, holder, handoffs, waiting):
         return No(_CHANGED_HANDS(pid=process.pid, count=handoffs))
-    if not blocked and not _stays(view, holder, waiting):
+    if not blocked and not (_stays(view, holder, waiting) or _keep_it(view, process, waiting)):
         return No(_COMES_BACK(thread=named(holder)))
     ends = holder.wait is not None and holder.wait.endless is False and (holder.wait.timeout_s or 0.0) < LONG
     sure = bool(waiting) and (handoffs is not None or (blocked and not ends))
@@ -132,7 +134,13 @@ def _seldom_lets_go(view: View, process: Process, holder: Thread, handoffs: int,
     """Return whether one call after the other keeps the GIL far longer than its timer allows, while others wait for it."""
     interval = (process.gil.switch_interval if process.gil is not None else None) or SWITCH_INTERVAL
     seldom = bool(waiting and view.window) and handoffs * interval < SELDOM * (view.window or 0.0)
-    return seldom and _stays(view, holder, waiting)
+    return seldom and (_stays(view, holder, waiting) or _keep_it(view, process, waiting))
+
+
+def _keep_it(view: View, process: Process, waiting: List[Thread]) -> bool:
+    """Return whether long calls kept the GIL, one after the other, for nearly all of the window while several waited for it."""
+    crowd = sum(waited(view, thread) >= MIN_WAITED for thread in waiting)
+    return crowd >= CROWD and kept(view, process) >= MIN_KEPT
 
 
 def _stays(view: View, holder: Thread, waiting: List[Thread]) -> bool:

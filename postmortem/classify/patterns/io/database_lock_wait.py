@@ -103,6 +103,7 @@ _MOVES = Template("it gets an answer again and again: the lock is in demand, and
 _HAS_IT = Template("{holder} has the lock{at} ({basis:known})")
 #: Kinds of locks that a holder gives back.
 _HELD = ("lock", "rlock", "mutex", "rwlock", "file-lock")
+_HOLDER_MOVES = Template("{holder} goes on: it may be at work, and only slow")
 _SOON = Template("the transaction waits for {holder}, which goes on soon: it may only be slow")
 #: Wake-ups a second of a session that gets statements.
 _WOKEN = 0.5
@@ -427,7 +428,8 @@ def _native(view: View, process: Process, thread: Thread, lock: Resource, inside
     in_circle = sum(edge.kind in _HELD for edge in way.cycle) > 1  # of several locks, which is then the cause
     # the holder waits for another process, which is about to go on: it is only slow
     soon = owner is not None and way.end.pid not in (process.pid, owner.pid) and goes_on_soon(view, way.end)
-    less = moves or in_circle or soon
+    works = owner is not None and holder is not None and view.moves(holder)
+    less = moves or in_circle or soon or works
     return Match(
         confidence="possible" if less else "proven" if stuck and not lock.owner_gone else "likely",
         summary=_WRITES(
@@ -447,6 +449,7 @@ def _native(view: View, process: Process, thread: Thread, lock: Resource, inside
             ),
             *([_MOVES()] if moves else []),
             *([_SOON(holder=way.end)] if soon else []),
+            *([_HOLDER_MOVES(holder=clauses.named(holder))] if holder is not None and works else []),
         ),
         culprits=tuple(culprits),
         pid=process.pid,

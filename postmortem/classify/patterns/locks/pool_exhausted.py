@@ -33,6 +33,7 @@ from ...pattern import Answer, Match, No, Pattern
 from ...roots.rest import serves
 from ...roots.walk import follow, telling
 from ...roots.works import has_timers
+from ..asyncio.wakers import set_by_protocols
 from .occupied import crowded, crowded_processes, occupied
 
 PATTERN = Pattern(
@@ -75,6 +76,9 @@ _TASK_RESTS: FrozenSet[TaskWaitKind] = frozenset(
 
 #: How functions of libraries begin in which a consumer waits for one message after the other, and keeps its connection.
 _CONSUMES = ("listen", "consume", "subscribe", "receive", "watch", "stream")
+
+#: Libraries whose ``receive`` takes what comes on a connection: an answer as well as a message.
+_TRANSPORTS = ("/anyio/", "/trio/", "/asyncio/")
 
 _SUMMARY = Template(
     "{pool} is exhausted: {holders} that {count:v has|have} taken from it {count:v wait}{at} for more before "
@@ -328,9 +332,11 @@ def _stays(view: View, agent: Agent) -> bool:
     wait = thread.wait if thread is not None else task.wait if task is not None else None
     if wait is None or not view.window or not _rests(view, agent):
         return False
-    if wait.kind in _OUTSIDE or wait.kind == "descriptor":  # an answer may only be slow, a message may never come
+    by_peer = task is not None and set_by_protocols(view.graph.places.by_pid[agent.pid].resources, task)
+    if by_peer or wait.kind in _OUTSIDE or wait.kind == "descriptor":  # an answer may be slow, a message may never come
         frames = thread.python if thread is not None else task.stack if task is not None else ()
-        return any(frame.function.startswith(_CONSUMES) for frame in frames if is_library(frame))
+        above = (frame for frame in frames if is_library(frame) and not any(part in frame.file for part in _TRANSPORTS))
+        return any(frame.function.startswith(_CONSUMES) for frame in above)
     return wait.endless is True or max(wait.remaining_s or 0.0, wait.timeout_s or 0.0) >= _LONG_S
 
 

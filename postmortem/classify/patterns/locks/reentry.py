@@ -89,7 +89,7 @@ def reentries(view: View) -> Iterator[Reentry]:
     for process in view.pythons:
         resources = {r.id: r for r in process.resources}
         for thread in process.threads:
-            resource = resources.get(thread.wait.resource or "") if thread.wait else None
+            resource = resources.get(thread.wait.gate or thread.wait.resource or "") if thread.wait else None
             if resource is None or resource.owner_tid != thread.tid or resource.kind == "rlock":
                 continue
             held = next((h for h in thread.holds if h.resource == resource.id), None)

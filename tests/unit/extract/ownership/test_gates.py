@@ -39,7 +39,7 @@ def test_the_limit_among_several_numbers(limits: Tuple[int, ...], held: int, exp
 
 def test_waits_get_their_gate_beside_the_object_slept_on() -> None:
     """A task of another framework, of whose wait nothing else is known, gets a wait."""
-    book = GateBook({FIRST: "pool-1", SECOND: "pool-1"}, ())
+    book = GateBook({FIRST: "pool-1", SECOND: "pool-1"}, {}, ())
     waits = book.thread(Thread(1, wait=Wait("condition", resource="condition-1"))).wait
     assert waits is not None and (waits.resource, waits.gate) == ("condition-1", "pool-1")
     awaits = book.task(Task("task-2", None, "pending", None)).wait
@@ -58,6 +58,6 @@ def test_a_gate_is_closed_if_the_objects_slept_on_are(closed: Optional[bool], ex
     )  # fmt: skip
     gate = Resource("pool-1", "pool", "P", wakers=(holder,))
     waiter = Thread(1, wait=Wait("condition", resource="condition-1", gate="pool-1"))
-    (settled,) = GateBook({}, (gate,)).settled([inner], [waiter], [])
+    (settled,) = GateBook({}, {}, (gate,)).settled([inner], [waiter], [])
     assert settled.closed is expected
     assert settled.wakers == ((holder, reach) if expected else (holder,))
