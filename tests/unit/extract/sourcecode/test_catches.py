@@ -8,7 +8,7 @@ from typing import List
 
 import pytest
 
-from postmortem.extract.sourcecode.catches import cancels_awaited, swallowing
+from postmortem.extract.sourcecode.catches import cancels_awaited, cancels_items, swallowing
 
 
 def clauses(body: str) -> List[int]:
@@ -75,3 +75,11 @@ def test_what_is_awaited_was_cancelled_before() -> None:
     assert cancels_awaited(ast.parse(text.format("KEY")), "end", 4)
     assert not cancels_awaited(ast.parse(text.format("OTHER")), "end", 4)
     assert not cancels_awaited(ast.parse("async def end(one):\n    await one\n    one.cancel()\n"), "end", 2)
+
+
+def test_items_that_are_cancelled() -> None:
+    """Which item it is the code does not tell; a name of its own it does."""
+    text = "async def end(self, name):\n    {}.cancel()\n    await gather(*self.tasks.values())\n"
+    assert cancels_items(ast.parse(text.format("self.tasks[name]")), "end", 3)
+    assert not cancels_items(ast.parse(text.format("self.belt")), "end", 3)
+    assert not cancels_items(ast.parse(text.format("self.tasks[name]")), "end", 2)

@@ -6,7 +6,18 @@ from typing import Optional
 
 import pytest
 
-from postmortem.evidence import Evidence, Gil, Interpreter, NativeFrame, Process, PythonInfo, Resource, Wait, Waker
+from postmortem.evidence import (
+    Evidence,
+    Gil,
+    Interpreter,
+    NativeFrame,
+    Process,
+    PythonInfo,
+    Resource,
+    Stretch,
+    Wait,
+    Waker,
+)
 from postmortem.evidence import replace as changed
 
 from .....support.diagnosed import classify
@@ -267,3 +278,38 @@ def test_threads_that_want_one_core_together_and_do_not_wait_for_the_gil(asleep:
     )
     threads = tuple(changed(t, counters=paced) if t.tid > 1 else t for t in both.threads)
     assert found(evidence(changed(both, threads=threads))).get("gil-contention") == expected
+
+
+@pytest.mark.parametrize(("share", "others", "expected"), [(0.8, 2, "likely"), (0.8, 1, "possible"), (0.1, 2, None)])
+def test_threads_that_let_go_of_the_gil_at_each_call_queue_behind_one_that_computes(
+    share: float, others: int, expected: Optional[str]
+) -> None:
+    """They use hardly any CPU; that they wait for the GIL most of the time shows it, not that they do at one moment."""
+    work = [frame("simulate", 7), frame("run", 3)]
+    hot = thread(2, work, counters=counters(0.95, 600), gil="holds", samples=samples((50, work)))
+    line = (Stretch(0.0, share, "waits"), Stretch(share, 1.0, "blocked"))
+    behind = [
+        thread(3 + n, [frame("fetch", 20)], counters=counters(0.03, 500), gil="waits", timeline=line)
+        for n in range(others)
+    ]
+    main = thread(1, stack("threading.join", "main"), counters=counters())
+    known = evidence(process([main, hot, *behind], gil=Gil(True, 2, 0.005, 480, 480.0)))
+    assert found(known).get("gil-contention") == expected
+    assert expected is None or lines(known)[0] == 7
+
+
+@pytest.mark.parametrize(("kept", "waited", "expected"), [(0.5, 0.4, "likely"), (0.05, 0.4, None), (0.5, 0.1, None)])
+def test_long_native_calls_that_keep_the_gil_one_after_the_other(
+    kept: float, waited: float, expected: Optional[str]
+) -> None:
+    """Each thread is elsewhere between two of its calls, and has half a core: the stretches without a hand-over show it."""
+    stretches = tuple(Stretch(round(n * kept, 3), round((n + 1) * kept, 3), "holds") for n in range(int(0.5 / kept)))
+    native = (NativeFrame("writePixels", "/site/OpenEXR.so", 0x10), frame("store", 52))
+    beats = (Stretch(0.0, waited, "waits"), Stretch(waited, 1.0, "blocked"))
+    last = thread(1, native, counters=counters(0.5, 20), gil="holds", timeline=stretches)
+    other = thread(2, [frame("remove", 43)], counters=counters(0.5, 20), gil="waits", timeline=stretches)
+    idle = [
+        thread(3 + n, [frame("beat", 60)], counters=counters(0.0, 90), gil="waits", timeline=beats) for n in range(2)
+    ]
+    known = evidence(process([last, other, *idle], gil=Gil(True, 1, 0.005, 7, 7.0)))
+    assert found(known).get("gil-held-by-native") == expected

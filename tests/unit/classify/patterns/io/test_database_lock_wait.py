@@ -212,6 +212,20 @@ def test_a_writer_that_gets_its_turns_is_in_demand() -> None:
     assert found(known).get("database-lock-wait") in (None, "possible")
 
 
+@pytest.mark.parametrize(("rounds", "expected"), [(25, "possible"), (0, "likely")])
+def test_a_long_transaction_at_work_is_only_slow(rounds: int, expected: str) -> None:
+    """Its holder sleeps between two of its writes."""
+    lock = Resource(
+        "m", "mutex", "a mutex wanted in mdb_txn_renew0", locked=True, waiters=(1,), owner_tid=2, owner_pid=2
+    )
+    frames = (NativeFrame("mdb_txn_renew0", "/site/lmdb/cpython.so", 0x10), frame("book", 33))
+    asks = thread(1, frames, wait=Wait("mutex", "futex", "m", endless=True), is_main=True, counters=counters())
+    pause = Wait("sleep", "pselect6", endless=False, timeout_s=0.04, remaining_s=0.02)
+    imports = thread(2, [frame("results", 57)], wait=pause, is_main=True, counters=counters(0.001, rounds))
+    known = evidence(process([asks], resources=(lock,)), process([imports], pid=2, ppid=1))
+    assert found(known)["database-lock-wait"] == expected
+
+
 def test_a_writer_that_begins_twice_has_its_own_deadlock() -> None:
     """LMDB's mutex records the thread that waits for it; what other writers wait for is the same."""
     lock = Resource(

@@ -898,11 +898,21 @@ def test_workers_that_want_results_of_a_librarys_own_futures(moves: int, idle: T
     assert not expected or (lines(known) == [50] and "pool-exhausted" not in found(known))
 
 
-@pytest.mark.parametrize(("function", "expected"), [("listen", "likely"), ("fetch_rows", "possible")])
-def test_parts_that_tasks_keep_while_they_wait_for_a_peer(function: str, expected: str) -> None:
-    """A consumer keeps its connection until a message comes; an answer may only be slow."""
-    library = "/venv/lib/python3.12/site-packages/broker.py"
-    asks = TaskWait("descriptor", "s", endless=True)
+@pytest.mark.parametrize(
+    ("package", "function", "by_protocol", "expected"),
+    [
+        ("broker", "listen", False, "likely"),
+        ("broker", "fetch_rows", False, "possible"),
+        ("broker", "fetch_rows", True, "possible"),
+        ("anyio", "receive", True, "possible"),
+    ],
+)
+def test_parts_that_tasks_keep_while_they_wait_for_a_peer(
+    package: str, function: str, by_protocol: bool, expected: str
+) -> None:
+    """A consumer keeps its connection until a message comes; an answer may only be slow, whoever tells the task of it."""
+    library = f"/venv/lib/python3.12/site-packages/{package}/streams.py"
+    asks = TaskWait("event" if by_protocol else "descriptor", "e" if by_protocol else "s", endless=True)
     keeps = Task(
         "k", "keeps", "pending", "loop-1", (frame(function, 128, file=library),), "Future", wait=asks, moved=False
     )
@@ -913,11 +923,14 @@ def test_parts_that_tasks_keep_while_they_wait_for_a_peer(function: str, expecte
         wakers=(Waker("holder", "memory", task="k", frame=frame("takes", 22)),),
     )  # fmt: skip
     inner = Resource("c", "async-condition", "Condition", waiting_tasks=("m",))
+    told = Resource("e", "async-event", "Event (not set)", waiting_tasks=("k",), wakers=(
+        Waker("reach", "memory", tid=1, grade="names", site=frame("data_received", 9, file=library)),
+    ))  # fmt: skip
     link = Resource("s", "socket", "socket", remote="127.0.0.1:5")
     polls = thread(
         1, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=True), counters=counters()
     )
-    known = whole([polls], pool, inner, link, tasks=(keeps, main), loops=(Loop("loop-1", 1, main_task="m"),))
+    known = whole([polls], pool, inner, told, link, tasks=(keeps, main), loops=(Loop("loop-1", 1, main_task="m"),))
     assert found(known).get("pool-exhausted") == expected
 
 
