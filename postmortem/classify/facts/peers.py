@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import FrozenSet, List, Optional, Set
 
-from ...evidence import Process, Resource
+from ...evidence import Process, Resource, Wait
 from ...evidence.vocabulary import TaskWaitKind, WaitKind
 from ...waitgraph import Agent
 from .knowledge import own_frame
@@ -42,8 +42,11 @@ def kept_out(view: View, server: Process) -> List[Process]:
     """
     ports = set(map(str, server.listening or ()))
     listening = {one.id for one in server.resources if one.listening}
+    links = {one.id for one in server.resources if one.kind == "socket" and one.remote is not None}
     waits = [thread.wait for thread in server.threads if thread.wait is not None and thread.wait.kind != "sleep"]
-    if not ports or any(wait.resource in listening or wait.syscall in _ACCEPTS for wait in waits):
+    if not ports or any(
+        wait.resource in listening or (wait.syscall in _ACCEPTS and wait.resource not in links) for wait in waits
+    ):
         return []
     return [one for one in view.processes if one is not server and _is_kept_out(view, one, server, ports)]
 
@@ -54,11 +57,16 @@ def _is_kept_out(view: View, client: Process, server: Process, ports: Set[str]) 
     for thread in client.threads:
         wait = thread.wait
         link = resources.get(wait.resource or "") if wait is not None and wait.kind == "socket" else None
-        if wait is None or link is None or wait.endless is not True or view.moves(thread):
+        if wait is None or link is None or not lasts(wait) or view.moves(thread):
             continue
         if port_of(link.remote) in ports and not any(is_other_end(link, one) for one in server.resources):
             return True
     return False
+
+
+def lasts(wait: Wait) -> bool:
+    """Return whether a wait has no time limit, or one far beyond what an answer takes."""
+    return wait.endless is True or (wait.endless is False and not _ends_soon(False, wait.remaining_s, wait.timeout_s))
 
 
 def by_network(resource: Optional[Resource]) -> bool:

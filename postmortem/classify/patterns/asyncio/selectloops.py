@@ -22,8 +22,10 @@ _SELECTS = re.compile(r"\b(?:select|poll|epoll_wait|kevent|_poll)\s*\(")
 #: Least share of the samples with the loop's function, in the call of select, and in the loop's own package. The call takes
 #: about a twelfth of a turn: with 58 samples, one window in 25 shows less than this share of it; with 100, one in 100.
 _ALWAYS, _IN_SELECT, _OWN = 0.8, 0.03, 0.9
-#: Voluntary switches a second from which the loop does sleep in select.
-_SLEEPS = 20.0
+#: Voluntary switches a second from which the loop does sleep in select; and least looks at its system call that tell more: a
+#: thread that waits for the GIL gives up the CPU, too.
+_SLEEPS, _LOOKS = 20.0, 10
+_CALLS = frozenset(("select", "pselect6", "poll", "ppoll", "epoll_wait", "epoll_pwait"))
 
 _SUMMARY = Template("the select loop of {thread} turns without pause at {frame}: something is ready at every turn")
 _TURNS = Template(
@@ -50,11 +52,19 @@ def turning(view: View, process: Process, min_cpu: float) -> Iterator[Match]:
     loops = {loop.tid for loop in process.loops}
     for thread in process.threads:
         wanted, sleeps = view.wanted_share(thread), view.switches(thread)
-        if thread.tid in loops or wanted is None or wanted < min_cpu or sleeps is None or sleeps > _SLEEPS:
+        if thread.tid in loops or wanted is None or wanted < min_cpu or sleeps is None or _sleeps(thread, sleeps):
             continue
         found = _turning(view, thread)
         if found is not None:
             yield _match(view, process, thread, found)
+
+
+def _sleeps(thread: Thread, often: float) -> bool:
+    """Return whether a thread sleeps in its calls of select; ``often``: its voluntary switches per second."""
+    seen = thread.counters.syscalls if thread.counters is not None else {}
+    if sum(seen.values()) >= _LOOKS:
+        return not _CALLS.isdisjoint(seen)
+    return often > _SLEEPS
 
 
 def _turning(view: View, thread: Thread) -> Optional[_Turning]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Iterator, List, Optional, Tuple
 
-from ....evidence import Process
+from ....evidence import Fact, Process
 from ....findings import Template, Text
 from ....findings.found import Said
 from ....waitgraph import Agent
@@ -24,6 +24,7 @@ from ...facts.deeds import later, who_comes_to
 from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
+from ...roots.rest import serves
 from ...roots.works import works
 from .pipes import Waiter, waiters
 
@@ -44,6 +45,8 @@ PATTERN = Pattern(
 )
 
 _ACCEPTS = ("accept", "accept4")
+#: Code of the fact that the process which acquired a lock has ended, so that another one has it by inheritance.
+_INHERITED = "taker-is-no-more"
 _CAUSES = (
     "lock-order-deadlock", "self-deadlock", "pipe-deadlock", "pipe-never-closed", "child-wait", "network-wait",
     "stdin-wait", "python-busy-loop", "file-lock-wait",
@@ -113,6 +116,9 @@ def _judge(view: View, waiter: Waiter) -> Answer:
     facts += later("releases", releasing)
     # a process whose main thread waits for this one is not the cause, whatever its other threads do
     holders = [h for h in holders if h.pid not in beside]
+    # who only inherited the descriptor, and serves its clients, has no end of its work at which it would release the lock
+    inherited = any(isinstance(one, Fact) and one.code == _INHERITED for one in lock.because)
+    holders = [h for h in holders if not (inherited and _serves(view, h))]
     at_work = bool(releasing) or any(h is not process and _may_release(view, h) for h in holders)
     # if its own process holds the lock, and the other threads work or there are none, the polling thread may hold it
     # itself while it sleeps
@@ -149,6 +155,12 @@ def _may_release(view: View, holder: Process) -> bool:
     if main is not None and (view.moves(main) or not view.rests(main)):
         return True
     return any(works(view, thread) for thread in holder.threads)
+
+
+def _serves(view: View, holder: Process) -> bool:
+    """Return whether the main thread of a holder waits for clients."""
+    main = view.main(holder)
+    return main is not None and serves(view, holder, main)
 
 
 def _sleeps(view: View, owner: Process) -> bool:

@@ -22,7 +22,7 @@ from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.alike import TASKS_WAIT, THREADS_WAIT, Alike, told_once
 from ...facts.knowledge import awaits_network, own_frame
-from ...facts.peers import answers_later, goes_on_soon, is_with_itself, kept_out
+from ...facts.peers import answers_later, goes_on_soon, is_with_itself, kept_out, lasts
 from ...facts.sessions import is_unasked
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -47,6 +47,7 @@ PATTERN = Pattern(
 _SUMMARY = Template("{thread} waits for {peer}{at}, {limit}")
 _PEER = Template("a network peer")
 _NO_TIMEOUT = Template("without a timeout")
+_LONG_TIMEOUT = Template("with a timeout that ends in {seconds:.0f} s")
 _TIMEOUT_UNKNOWN = Template("with no known timeout")
 _CALL = Template("{thread} is in the system call {call}, {limit}")
 _WANTS_LOCK = Template("{thread} waits for a lock that a server keeps: the server answers when it is free")
@@ -95,7 +96,7 @@ def match(view: View) -> Iterator[Answer]:
                 yield No(_WAKES(thread=who))
             elif _serves(thread, resource):
                 others = kept_out(view, process) if resource is not None and resource.accepted else []
-                if resource is not None and others and thread.wait.endless is not False:
+                if resource is not None and others and (thread.wait.endless is None or lasts(thread.wait)):
                     yield _keeps_out(view, process, thread, resource, others)
                     continue
                 serves = _AWAITS_CONNECTIONS if resource and resource.listening else _AWAITS_CLIENT
@@ -166,10 +167,12 @@ def _thread(view: View, process: Process, thread: Thread, resource: Optional[Res
 def _keeps_out(view: View, process: Process, thread: Thread, resource: Resource, others: List[Process]) -> Match:
     """Return the match of a server's only thread that waits for one client, while others wait to be accepted."""
     frame, who = own_frame(thread.python), clauses.named(thread)
-    call, endless = (thread.wait.syscall, thread.wait.endless is True) if thread.wait is not None else (None, False)
-    limit = _NO_TIMEOUT() if endless else _TIMEOUT_UNKNOWN()
+    wait = thread.wait
+    call, lasting = (wait.syscall, lasts(wait)) if wait is not None else (None, False)
+    left = wait.remaining_s if wait is not None and wait.endless is False else None
+    limit = _LONG_TIMEOUT(seconds=left) if left is not None else _NO_TIMEOUT() if lasting else _TIMEOUT_UNKNOWN()
     return Match(
-        confidence="likely" if endless and frame is not None else "possible",
+        confidence="likely" if lasting and frame is not None else "possible",
         summary=_SUMMARY(thread=who, peer=resource.remote or _PEER(), at=clauses.at(frame), limit=limit),
         evidence=(
             _CALL(thread=who, call=call, limit=limit),

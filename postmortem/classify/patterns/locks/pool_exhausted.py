@@ -26,7 +26,7 @@ from ....findings import Culprit, Template, Text
 from ....findings.found import Said
 from ....waitgraph import Agent
 from ...facts import clauses
-from ...facts.knowledge import is_library, own_frame
+from ...facts.knowledge import is_library, is_stdlib, own_frame
 from ...facts.permits import is_spent
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -260,8 +260,10 @@ def _crowded(view: View, process: Process, resource: Resource, holders: List[Hol
     moved = sum(_moves(view, agent) for agent in who)  # a pool that is only small lends to one after the other
     gone = sum(_moves(view, agent) for agent in behind)
     nested = any(_wants_of_another(view, agent, resource) for agent in who)  # else what they wait for may come
+    queue = len(behind) >= max(resource.limit or 0, _QUEUE) and all(_is_request(view, agent) for agent in behind)
+    slow = moved * 2 <= len(who) and gone * _FEW <= len(behind)
     return Match(
-        confidence="likely" if nested and moved * 2 <= len(who) and gone * _FEW <= len(behind) else "possible",
+        confidence="likely" if slow and (nested or queue) else "possible",
         summary=_CROWDED(
             pool=pool, holders=told, count=len(who), at=clauses.at(next(iter(places))), waiting=len(behind)
         ),
@@ -280,12 +282,20 @@ def _crowded(view: View, process: Process, resource: Resource, holders: List[Hol
     )
 
 
+def _is_request(view: View, agent: Agent) -> bool:
+    """Return whether a task was begun by a library, as a server does for each request, and not by the program itself."""
+    task = view.graph.places.task(agent)
+    return task is not None and bool(task.stack) and is_library(task.stack[-1]) and not is_stdlib(task.stack[-1])
+
+
 def _at_work(view: View, holders: List[Agent]) -> List[Culprit]:
     """Return the program's lines at which those wait that holders in a library's code alone wait for, most frequent first."""
     seen: Counter[PythonFrame] = Counter()
     at: Dict[PythonFrame, Agent] = {}
     for holder in holders:
-        for agent in follow(view, holder).agents:
+        way = follow(view, holder)
+        edge = way.edge if way.end == holder else None
+        for agent in (*way.agents, *(edge.wakers if edge is not None else ())):
             frame = own_frame(view.graph.places.stack(agent))
             if frame is not None and is_library(frame):
                 continue

@@ -179,3 +179,24 @@ def test_a_selector_that_never_waits(inside: str, cpu: float, expected: Optional
     hub = thread(1, stack("site-packages.gevent.hub.run"), counters=counters(cpu), samples=samples((90, turns)))
     known = process([hub], loops=(Loop("loop-1", None, "asyncio", 0, 0, readers=1),))
     assert found(evidence(known)).get("busy-event-loop") == expected
+
+
+@pytest.mark.parametrize(
+    ("switches", "calls", "expected"),
+    [
+        (2, {}, "likely"),
+        (200, {"futex": 6, "running": 20}, "likely"),
+        (200, {"poll": 6, "running": 20}, None),
+        (200, {"futex": 2}, None),
+    ],
+    ids=["never-sleeps", "wants-the-gil", "sleeps-in-select", "hardly-looked-at"],
+)
+def test_a_librarys_select_loop_that_turns(switches: int, calls: Dict[str, int], expected: Optional[str]) -> None:
+    """It gives up the CPU while it waits for the GIL, too: only sleeps in the call of select show that nothing is ready."""
+    file = f"{VENV}/wire/core.py"
+    outer = (frame("loop", 245, file), frame("main", 14))
+    selects, writes = (frame("poll", 172, file), *outer), (frame("write", 113, file), frame("poll", 189, file), *outer)
+    used = changed(counters(0.9, switches), syscalls=calls)
+    main = thread(1, selects, counters=used, samples=samples((40, selects), (30, writes)))
+    known = changed(evidence(process([main])), sources={file: {172: "r, w, e = select.select(r, w, e, timeout)"}})
+    assert found(known).get("busy-event-loop") == expected

@@ -19,6 +19,7 @@ from postmortem.evidence import (
     Trigger,
     Wait,
     Waker,
+    fact,
 )
 from postmortem.evidence import replace as changed
 from postmortem.evidence.vocabulary import Deed, EndMode
@@ -50,6 +51,20 @@ def test_a_lock_on_a_file() -> None:
     assert [c.function for c in first.culprits] == ["take"]
     assert verdict(lock_wait(OTHER, daemon(PARENT))) == "file-lock-wait"
     assert found(lock_wait(PARENT))["file-lock-wait"] == "proven"
+
+
+@pytest.mark.parametrize(("inherits", "call", "expected"), [
+    (True, "accept4", "likely"), (False, "accept4", "possible"), (True, "recvfrom", "possible"),
+])  # fmt: skip
+def test_a_lock_that_a_server_only_inherited(inherits: bool, call: str, expected: str) -> None:
+    """Whoever acquired it has ended. A server that goes on from client to client never comes to release it."""
+    main = thread(OTHER, stack("serve"), wait=Wait("socket", call), counters=counters(0.01, switches=50), is_main=True)
+    known = lock_wait(OTHER, of(OTHER, (main,), ()))
+    (waiter, server) = known.processes
+    because = (fact("taker-is-no-more", process="PID 44"),) if inherits else ()
+    locks = tuple(changed(one, because=because) for one in waiter.resources)
+    known = changed(known, processes=(changed(waiter, resources=locks), server))
+    assert found(known)["file-lock-wait"] == expected
 
 
 def test_a_lock_whose_holder_works() -> None:

@@ -221,16 +221,24 @@ def test_requests_of_the_process_itself_that_are_at_work(left: float, request_: 
 
 
 @pytest.mark.parametrize(
-    ("accepting", "kept", "expected"), [(False, True, "likely"), (True, True, "possible"), (False, False, "possible")]
+    ("accepting", "kept", "left", "expected"),
+    [
+        (False, True, None, "likely"),
+        (True, True, None, "possible"),
+        (False, False, None, "possible"),
+        (False, True, 295.0, "likely"),
+        (False, True, 5.0, "possible"),
+    ],
 )
 def test_a_server_that_waits_for_one_client_while_others_wait_to_be_accepted(
-    accepting: bool, kept: bool, expected: str
+    accepting: bool, kept: bool, left: Optional[float], expected: str
 ) -> None:
     """Nobody accepts meanwhile: its line leads. One whose other thread waits for connections, or that has the other end of the
     client's, is a server like any other; the client may wait for what it does not want to say."""
     silent_one = Resource("socket-1", "socket", "socket b → c", local="b:80", remote="c:3", accepted=True)
     end = Resource("socket-2", "socket", "socket b → a", local="b:80", remote="a:1", accepted=True)
-    serving = [thread(1, (frame("serve", 57),), wait=SOCKET, is_main=True, counters=counters())]
+    waits = changed(SOCKET, syscall="poll", endless=left is None, remaining_s=left, timeout_s=left)
+    serving = [thread(1, (frame("serve", 57),), wait=waits, is_main=True, counters=counters())]
     if accepting:
         serving.append(thread(2, (frame("accept", 90),), wait=Wait("socket", "accept4", endless=True)))
     server = process(serving, pid=1, listening=(80,), resources=(silent_one, *(() if kept else (end,))))

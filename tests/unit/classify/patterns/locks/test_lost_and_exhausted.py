@@ -11,6 +11,7 @@ from postmortem.evidence.vocabulary import ResourceKind, TaskWaitKind, WaitKind,
 
 from .....support.diagnosed import classify
 from .....support.make import (
+    APP,
     counters,
     evidence,
     found,
@@ -636,6 +637,53 @@ def test_a_pool_whose_holders_wait_long(waiting: int, moved: int, said: Optional
     inner = Resource("q", "queue", "Queue", waiters=tuple(range(10, 10 + waiting)))
     main = thread(1, (frame("main", 9),), wait=Wait("sleep", "clock_nanosleep", timeout_s=5.0))
     assert found(whole([main, *holders, *queue], pool, inner)).get("pool-exhausted") == said
+
+
+@pytest.mark.parametrize(
+    ("outermost", "waiting", "moved", "expected"),
+    [
+        ("/venv/lib/python3.12/site-packages/web/server.py", 12, 0, "likely"),
+        ("/venv/lib/python3.12/site-packages/web/server.py", 12, 6, "possible"),
+        ("/venv/lib/python3.12/site-packages/web/server.py", 6, 0, "possible"),
+        (APP, 12, 0, "possible"),
+    ],
+    ids=["requests", "requests-that-go-on", "few-requests", "of-the-program"],
+)
+def test_requests_that_queue_for_a_librarys_pool(outermost: str, waiting: int, moved: int, expected: str) -> None:
+    """A program that limits its own tasks wants them to queue; a server's requests all come late."""
+    library = "/venv/lib/python3.12/site-packages/bridge/threads.py"
+    inside, begun = frame("run_sync", 877, library), frame("serve", 9, outermost)
+    holders = tuple(
+        Task(f"h{n}", f"H{n}", "pending", "l", (inside, begun), "Future", wait=TaskWait("future", f"f-{n}", endless=True),
+             moved=False)
+        for n in (2, 3)
+    )  # fmt: skip
+    wants = TaskWait("event", "s", endless=True, gate="limiter")
+    names = tuple(f"q{n}" for n in range(waiting))
+    queued = tuple(
+        Task(name, name, "pending", "l", (inside, begun), "Event", wait=wants, moved=n < moved)
+        for n, name in enumerate(names)
+    )
+    workers = [thread(n, (frame("report", 26),), wait=Wait("socket", "recvfrom", "k", endless=True), counters=counters())
+               for n in (2, 3)]  # fmt: skip
+    resources = (
+        *(
+            Resource(f"f-{n}", "async-future", f"Future {n}", waiting_tasks=(f"h{n}",),
+                     wakers=(Waker("reach", "memory", tid=n, grade="names"), Waker("reach", "memory", grade="names")))
+            for n in (2, 3)
+        ),
+        Resource("limiter", "pool", "Limiter (size 2, 2 in use)", limit=2, value=0, waiting_tasks=names,
+                 wakers=tuple(Waker("holder", "memory", task=f"h{n}", frame=inside) for n in (2, 3))),
+        Resource("s", "async-event", "Event", waiting_tasks=names),
+        Resource("k", "socket", "socket", remote="127.0.0.1:5", waiters=(2, 3)),
+    )  # fmt: skip
+    polls = thread(
+        1, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=True), counters=counters()
+    )
+    known = whole([polls, *workers], *resources, tasks=(*holders, *queued), loops=(Loop("l", 1, main_task="h2"),))
+    first = next(f for f in classify(known).findings if "Limiter" in str(f.summary))
+    line = 9 if outermost == APP else 26
+    assert (first.pattern, first.confidence, first.culprits[0].line) == ("pool-exhausted", expected, line)
 
 
 def test_holders_in_a_library_lead_to_the_program_behind_them() -> None:
