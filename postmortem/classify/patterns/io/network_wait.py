@@ -13,16 +13,16 @@ by design. They differ by the port: a connection whose local port this program l
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional
+from typing import FrozenSet, Iterator, List, Optional, Set, Tuple
 
 from ....evidence import Process, Resource, Thread
 from ....findings import Template
 from ....findings.found import Said
-from ....waitgraph import Agent
+from ....waitgraph import Agent, Edge
 from ...facts import clauses
 from ...facts.alike import TASKS_WAIT, THREADS_WAIT, Alike, told_once
 from ...facts.knowledge import awaits_network, own_frame
-from ...facts.peers import answers_later, goes_on_soon, is_with_itself, kept_out, lasts
+from ...facts.peers import answers_later, by_network, goes_on_soon, is_with_itself, kept_out, lasts
 from ...facts.sessions import is_unasked
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -69,6 +69,15 @@ _SUSPENDED = Template("{task} is suspended in {function}, awaited at {frame}")
 _LOOP_SLEEPS = Template("its event loop ({thread}) sleeps in {call}{limit}")
 _NO_TIMER = Template(", without a timer")
 
+_IN_TURN = Template(
+    "{agents: and } wait for each other's answers: each is at work for the other, and takes no other request meanwhile"
+)
+_NEXT = Template("{agent}{at} waits for {what}")
+_IN_TURN_REMEDY = Template(
+    "Do not ask a server that answers one request at a time from inside of a request that it waits for: pass on what the "
+    "caller knows, ask afterwards, or serve each request in a thread of its own. Set a timeout on every request between servers."
+)
+
 _PIPE_DEADLOCK = Template("{thread} waits for a process that itself waits to read: nobody sends first")
 _WAKES = Template("{thread} wakes again and again from its waits for a peer")
 _AWAITS_CONNECTIONS = Template("{thread} acts as a server: it waits for connections")
@@ -84,6 +93,7 @@ def match(view: View) -> Iterator[Answer]:
     """Yield an answer for each thread and task that waits for a network peer."""
     talking = caught(view)
     yield from (told(view, circle) for circle in circles(view) if all_by_network(circle))
+    yield from (_asked_in_turn(view, cycle) for cycle in _circles_of_requests(view, talking))
     for process in view.processes:
         resources, found = {r.id: r for r in process.resources}, []
         for thread in process.threads:
@@ -112,6 +122,53 @@ def match(view: View) -> Iterator[Answer]:
                 found.append(Alike(where, who, _thread(view, process, thread, resource)))
         yield from told_once(found, THREADS_WAIT)
         yield from _tasks(view, process)
+
+
+def _circles_of_requests(view: View, talking: FrozenSet[Agent]) -> Iterator[Tuple[Edge, ...]]:
+    """Yield cycles of agents each of which, at work for a client, waits for the answer of the next; processes are left out.
+
+    In each process of a cycle no other thread could answer meanwhile. ``talking``: peers none of which sends first.
+    """
+    known: Set[FrozenSet[Agent]] = set()
+    for process in view.pythons:
+        for thread in process.threads:
+            if thread.wait is None or thread.wait.kind != "socket" or not view.window:
+                continue
+            cycle = follow(view, Agent(process.pid, thread.tid)).cycle
+            asks = tuple(edge for edge in cycle if not edge.waiter.is_process)
+            agents = frozenset(edge.waiter for edge in asks)
+            if (
+                agents
+                and agents not in known
+                and agents.isdisjoint(talking)
+                and all(_asks(view, edge) for edge in asks)
+            ):
+                known.add(agents)
+                if len(agents) > 1 and all(len(edge.wakers) == 1 for edge in cycle):
+                    yield asks
+
+
+def _asks(view: View, edge: Edge) -> bool:
+    """Return whether a thread waits for its peer on the network, without an end, and did not go on during the window."""
+    thread = view.graph.places.thread(edge.waiter)
+    if thread is None or thread.wait is None or view.moves(thread):
+        return False
+    return by_network(view.graph.places.resource(edge.waiter.pid, edge.resource)) and lasts(thread.wait)
+
+
+def _asked_in_turn(view: View, cycle: Tuple[Edge, ...]) -> Match:
+    """Return the match of servers that wait for each other's answers."""
+    agents = [edge.waiter for edge in cycle]
+    places = {agent: own_frame(view.graph.places.stack(agent)) for agent in agents}
+    return Match(
+        confidence="likely",
+        summary=_IN_TURN(agents=tuple(agents)),
+        evidence=tuple(_NEXT(agent=e.waiter, at=clauses.at(places[e.waiter]), what=e.what) for e in cycle),
+        culprits=tuple(view.culprit_of(agent, frame) for agent, frame in places.items() if frame is not None),
+        victims=tuple(view.victim_of(one) for one in view.graph.behind(frozenset(agents)) if not one.is_process)[:20],
+        remedy=_IN_TURN_REMEDY(),
+        pid=agents[0].pid,
+    )
 
 
 def _serves(thread: Thread, resource: Optional[Resource]) -> bool:

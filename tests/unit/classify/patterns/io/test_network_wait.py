@@ -221,6 +221,34 @@ def test_requests_of_the_process_itself_that_are_at_work(left: float, request_: 
 
 
 @pytest.mark.parametrize(
+    ("threads", "switches", "left", "expected"),
+    [(1, 0, None, "likely"), (2, 0, None, None), (1, 50, None, None), (1, 0, 5.0, None)],
+    ids=["alone", "another-thread", "moves", "gives-up"],
+)
+def test_two_servers_that_ask_each_other(
+    threads: int, switches: int, left: Optional[float], expected: Optional[str]
+) -> None:
+    """Each is in a request of the other, whose second request nobody accepts. A thread that is free would answer it."""
+
+    def server(pid: int, line: int, peer: int) -> Process:
+        ends = (End(pid, 7, "rw"), End(peer, 5, "rw"))
+        asked = Resource(
+            "s", "socket", f"socket to {peer}", local=f"h:{pid}0", remote=f"h:{peer}", waiters=(pid,), ends=ends,
+            accepted=False, peer_in_tree=True, wakers=(Waker("end", "kernel", pid=peer),),
+        )  # fmt: skip
+        wait = changed(SOCKET, resource="s", fd=7, endless=left is None, remaining_s=left, timeout_s=left)
+        frames = (frame("answer", line), *stack("socketserver.serve_forever"))
+        main = thread(pid, frames, wait=wait, is_main=True, counters=counters(0.01, switches))
+        free = thread(pid + 9, (frame("other", 3),), wait=Wait("socket", "accept4", endless=True))
+        return process([main, *([free] if threads > 1 else [])], pid=pid, resources=(asked,), listening=(pid,))
+
+    known = evidence(server(10, 12, 20), changed(server(20, 24, 10), ppid=10))
+    told = [f for f in classify(known).findings if "answers" in str(f.summary)]
+    assert [f.confidence for f in told] == ([expected] if expected else [])
+    assert not told or ({c.line for c in told[0].culprits}, told[0].pattern) == ({12, 24}, "network-wait")
+
+
+@pytest.mark.parametrize(
     ("accepting", "kept", "left", "expected"),
     [
         (False, True, None, "likely"),
