@@ -144,8 +144,18 @@ def _circles_of_requests(view: View, talking: FrozenSet[Agent]) -> Iterator[Tupl
                 and all(_asks(view, edge) for edge in asks)
             ):
                 known.add(agents)
-                if len(agents) > 1 and all(len(edge.wakers) == 1 for edge in cycle):
+                if len(agents) > 1 and all(_answers_alone(view, edge, agents) for edge in asks):
                     yield asks
+
+
+def _answers_alone(view: View, edge: Edge, agents: FrozenSet[Agent]) -> bool:
+    """Return whether nobody but the agents of a cycle could answer a request: no other thread of the process that was asked."""
+    (waker, *more) = edge.wakers or (None,)
+    place = view.graph.places.by_pid.get(waker.pid) if waker is not None and not more else None
+    if waker is None or place is None or not waker.is_process:
+        return waker in agents
+    others = (t.tid for t in place.process.threads if t.python and t.tid not in place.quiet)
+    return all(Agent(waker.pid, tid) in agents for tid in others)
 
 
 def _asks(view: View, edge: Edge) -> bool:
