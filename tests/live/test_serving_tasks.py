@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ..support.diagnosing import capture_pid
-from ..support.interpreters import Program, matrix
+from ..support.interpreters import Program, kinds, matrix
 
 pytestmark = pytest.mark.live
 
@@ -68,3 +68,41 @@ def test_a_client_waits_for_the_task_that_serves_it(python: str, tmp_path: Path)
     named = [w["task"] for r in process["resources"] if r["kind"] == "socket" for w in r["wakers"] if w["task"]]
     assert {tasks[each]["stack"][-1]["function"] for each in named} == {"by_stream", "handle"}
     assert line in [culprit["line"] for culprit in report["findings"][0]["culprits"]]
+
+
+IN_TURN = """
+import threading, time
+from xmlrpc.client import ServerProxy
+from xmlrpc.server import SimpleXMLRPCServer
+class Prices:
+    def quote(self, sku): return 100 - stock.level(sku)  # asks-stock
+    def base(self, sku): return 42
+class Stock:
+    def level(self, sku): return 7 if prices.base(sku) < 50 else 3  # asks-prices
+def serve(instance):
+    server = SimpleXMLRPCServer(("127.0.0.1", 0), logRequests=False)
+    server.register_instance(instance)
+    threading.Thread(target=server.serve_forever, name=type(instance).__name__, daemon=True).start()
+    return "http://127.0.0.1:%d" % server.server_address[1]
+where = serve(Prices())
+prices, stock = ServerProxy(where), ServerProxy(serve(Stock()))
+def ready():
+    time.sleep(0.5)
+    print("ready", flush=True)
+threading.Thread(target=ready, daemon=True).start()
+ServerProxy(where).quote("A-1")
+"""
+
+
+@pytest.mark.parametrize("python", kinds())
+def test_a_connection_that_is_not_accepted_waits_for_the_thread_that_has_the_listening_socket(
+    python: str, tmp_path: Path
+) -> None:
+    """It is in a request of its own: two servers of a process wait for each other's answers."""
+    with Program(python, IN_TURN, tmp_path) as program:
+        report = capture_pid(program.pid, tmp_path, "--observe", "0.5")
+    first = report["findings"][0]
+    assert (first["pattern"], first["confidence"]) == ("network-wait", "likely")
+    lines = IN_TURN.splitlines()
+    wanted = {n for n, text in enumerate(lines, 1) if text.endswith(("# asks-stock", "# asks-prices"))}
+    assert {culprit["line"] for culprit in first["culprits"]} == wanted
