@@ -60,6 +60,8 @@ _ONE_MOMENT = Template("one moment only: an observation window would show whethe
 #: Callbacks that make a turn long by their number, whatever each does, and the share of samples at work that is enough then:
 #: the rest is the loop's own bookkeeping for them, and the garbage collector's.
 CROWD, MIN_IN_CROWD = 1_000, 0.1
+#: Callbacks that take a while even if each only counts.
+HUGE = 10_000
 _NO_WINDOW = Template("an observation window: do the {count} callbacks of the event loop get their turns?")
 _NO_WORK = Template(
     "{ready:n callback} {ready:v was|were} ready, but {share:.0%} of the samples of {thread} show no work"
@@ -111,8 +113,10 @@ def _turn_s(loop: Loop) -> Optional[float]:
 
 
 def _is_long(loop: Loop) -> bool:
-    """Return whether the turn is long; if its duration is unknown, whether a timer is late."""
+    """Return whether the turn is long; if its duration is unknown, whether a timer is late, or without one by its size."""
     turn = _turn_s(loop)
+    if turn is None and loop.next_timer_s is None:
+        return _queued(loop) >= HUGE
     return (-(loop.next_timer_s or 0.0) if turn is None else turn) >= LONG_TURN
 
 

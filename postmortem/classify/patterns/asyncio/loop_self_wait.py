@@ -154,11 +154,12 @@ def _judge(view: View, process: Process, loop: Loop, thread: Thread, resource: O
         )
         yield _match(view, process, thread, resource.description, facts, False)
     elif view.graph.stuck(agent) and _has_work(process, loop):
-        awaited = _signalled(view, agent)
+        awaited = _signalled(view, agent) or _signalled_by(view, process, loop, agent)
         if awaited is not None:
             tasks = sum(t.loop == loop.id and t.state == "pending" for t in process.tasks)
             facts = (*view.graph.reasons(agent), _WORK(ready=loop.ready or 0, tasks=tasks))
-            yield _match(view, process, thread, awaited.description, facts, False)
+            proven = awaited.closed is True and view.graph.stuck(agent) == "proven"
+            yield _match(view, process, thread, awaited.description, facts, proven)
     else:
         joined = _joined_bridge(view, process, thread)
         if endless and joined is not None and (loop.kind == "twisted" or _has_work(process, loop)):
@@ -195,6 +196,19 @@ def _signalled(view: View, agent: Agent) -> Optional[Resource]:
         places.resource(edge.waiter.pid, edge.resource) for edge in view.graph.chain(agent).edges if not edge.outside
     )
     return next((r for r in found if r is not None and r.kind in _SIGNALLED and not r.closed), None)
+
+
+def _signalled_by(view: View, process: Process, loop: Loop, agent: Agent) -> Optional[Resource]:
+    """Return the resource of those that the loop's thread waits for which only tasks of that loop could signal."""
+    own = {task.id for task in process.tasks if task.loop == loop.id}
+    for edge in view.graph.chain(agent).edges:
+        known = view.graph.places.resource(edge.waiter.pid, edge.resource)
+        if known is None or known.kind not in _SIGNALLED or edge.outside:
+            continue
+        able = [waker for waker in known.wakers if waker.grade != "refers"]
+        if able and all(waker.task in own for waker in able):
+            return known
+    return None
 
 
 def _through(process: Process, loop: Loop, cycle: Cycle) -> bool:

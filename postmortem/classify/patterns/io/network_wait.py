@@ -69,6 +69,16 @@ _SUSPENDED = Template("{task} is suspended in {function}, awaited at {frame}")
 _LOOP_SLEEPS = Template("its event loop ({thread}) sleeps in {call}{limit}")
 _NO_TIMER = Template(", without a timer")
 
+#: System calls in which a client waits for an answer; least looks, and least share of them in such a call.
+_RECEIVES = ("recvfrom", "recvmsg", "read", "poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait")
+_LOOKS, _MOSTLY = 10, 0.8
+_ROUNDS = Template("{thread} gets its answers from {peer}, but waits for them {share:.0%} of the time{at}")
+_WOKE = Template("{thread} gave up the CPU {often:.0f} times a second: that many answers came, or fewer")
+_ROUNDS_REMEDY = Template(
+    "Ask for more at a time, or ask again before the answer is there (pipelining, several connections). If each round takes "
+    "about 40 ms, set TCP_NODELAY, or write a request in one piece: the second of two small segments waits until the first is confirmed."
+)
+
 _IN_TURN = Template(
     "{agents: and } wait for each other's answers: each is at work for the other, and takes no other request meanwhile"
 )
@@ -103,7 +113,7 @@ def match(view: View) -> Iterator[Answer]:
             if Agent(process.pid, thread.tid) in talking:
                 yield No(_PIPE_DEADLOCK(thread=who))
             elif view.moves(thread):
-                yield No(_WAKES(thread=who))
+                yield _in_rounds(view, process, thread, resource) or No(_WAKES(thread=who))
             elif _serves(thread, resource):
                 others = kept_out(view, process) if resource is not None and resource.accepted else []
                 if resource is not None and others and (thread.wait.endless is None or lasts(thread.wait)):
@@ -189,10 +199,14 @@ def _serves(thread: Thread, resource: Optional[Resource]) -> bool:
 
 
 def _is_served_here(view: View, process: Process, resource: Optional[Resource]) -> bool:
-    """Return whether a connection leads to the process itself, and a request is at work there, or about to go on."""
+    """Return whether a connection leads to the process itself, and a request is at work there, or about to go on.
+
+    So is one that waits for another agent, such as a child process, that is.
+    """
     if resource is None or not is_with_itself(process, resource):
         return False
-    return any(in_request(one) and goes_on_soon(view, Agent(process.pid, one.tid)) for one in process.threads)
+    at_work = (Agent(process.pid, one.tid) for one in process.threads if in_request(one))
+    return any(goes_on_soon(view, follow(view, agent).end) for agent in at_work)
 
 
 def _thread(view: View, process: Process, thread: Thread, resource: Optional[Resource]) -> Match:
@@ -227,6 +241,29 @@ def _thread(view: View, process: Process, thread: Thread, resource: Optional[Res
         evidence=tuple(facts),
         culprits=(view.culprit(process, frame, thread),) if frame is not None else (),
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
+        pid=process.pid,
+    )
+
+
+def _in_rounds(view: View, process: Process, thread: Thread, resource: Optional[Resource]) -> Optional[Match]:
+    """Return the match of a client that gets its answers, but waits for them nearly all the time; None for any other thread."""
+    frame, seen = own_frame(thread.python), thread.counters.syscalls if thread.counters is not None else {}
+    looks, idle = sum(seen.values()), sum(seen.get(call, 0) for call in _RECEIVES)
+    if frame is None or resource is None or _serves(thread, resource) or not view.matters(process, thread):
+        return None
+    if looks < _LOOKS or idle < _MOSTLY * looks or (view.cpu_share(thread) or 0.0) > 1 - _MOSTLY:
+        return None
+    place = frame.file, frame.function
+    if view.sampled_share(thread, lambda frames: any((f.file, f.function) == place for f in frames)) < _MOSTLY:
+        return None
+    return Match(
+        confidence="possible",
+        summary=_ROUNDS(
+            thread=clauses.named(thread), peer=resource.remote or _PEER(), at=clauses.at(frame), share=idle / looks
+        ),
+        evidence=(resource.description, _WOKE(thread=clauses.named(thread), often=view.switches(thread) or 0.0)),
+        culprits=(view.culprit(process, frame, thread),),
+        remedy=_ROUNDS_REMEDY(),
         pid=process.pid,
     )
 

@@ -90,12 +90,12 @@ def match(view: View) -> Iterator[Answer]:
         pids, inside = _readers(writer), _readers_inside(view, writer)
         waits = view.waits_on(writer.process, writer.thread.tid) if inside else []
         stuck = next((t for t in inside if t in waits and t is not writer.thread and not view.moves(t)), None)
-        if stuck is not None:
+        if _feeds(writer):
+            yield No(_FEEDER(writer=writer.who))
+        elif stuck is not None:
             yield _between_threads(view, writer, stuck)
         elif inside:
             yield No(_FREE_READER(writer=writer.who, readers=(clauses.named(inside[0]),)))
-        elif _feeds(writer):
-            yield No(_FEEDER(writer=writer.who))
         elif back is None and pids and not set(pids) & view.by_pid.keys():
             yield _outside(view, writer)
         elif back is None:

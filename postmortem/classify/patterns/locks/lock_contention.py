@@ -70,6 +70,7 @@ _STANDS_STILL = Template("{wanted}, does not change hands at all")
 _GIVEN_TO_NONE = Template("{wanted}, was acquired by none of them during the window{rests}")
 _RESTS = Template("; no holder was seen to make progress")
 _RARELY_WANTED = Template("{wanted}, had only {average:.1f} waiters on average over the window")
+_HELD_UP = Template("{wanted}, is held by {holder}, which waits for another lock: that one is the cause")
 _TURNS = Template("{wanted}, is held by {holder}, which waits for the next item of the queue: they take turns at that")
 _QUEUED = Template(
     "{count:n thread} wanted {lock} at the moment of capture, {average:.1f} on average over {seconds:.1f} s"
@@ -116,6 +117,8 @@ def _answer(view: View, process: Process, queue: LockQueue) -> Answer:
         return _match(view, process, queue)
     if not queue.moved or (queue.moved < MIN_MOVED * len(queue.waiters) and not holder_moves):
         return No(_GIVEN_TO_NONE(wanted=wanted_by, rests=None if holder_moves else _RESTS()))
+    if queue.holder is not None and _is_held_up(view, queue):
+        return No(_HELD_UP(wanted=wanted_by, holder=clauses.named(queue.holder)))
     if queue.holder is not None and _waits_for_a_job(queue.holder):
         return No(_TURNS(wanted=wanted_by, holder=clauses.named(queue.holder)))
     if queue.average < MIN_AVERAGE:
@@ -132,6 +135,15 @@ def _keeps(view: View, process: Process, queue: LockQueue) -> bool:
     if holder is None or holder.wait is None or len(queue.waiters) < MIN_CROWD or queue.share <= KEPT:
         return False
     return not view.graph.stuck(Agent(process.pid, holder.tid)) and view.moves(holder)
+
+
+def _is_held_up(view: View, queue: LockQueue) -> bool:
+    """Return whether the holder waits for another lock, without an end, and did not go on: that lock is the cause."""
+    holder = queue.holder
+    wait = holder.wait if holder is not None else None
+    if holder is None or wait is None or wait.kind not in ("lock", "rlock", "mutex"):
+        return False
+    return wait.endless is True and wait.resource not in (None, queue.lock.id) and not view.moves(holder)
 
 
 def _waits_for_a_job(holder: Thread) -> bool:
@@ -161,7 +173,7 @@ def _match(view: View, process: Process, queue: LockQueue) -> Match:
     frames += queue.inside(view)
     moves = queue.moved > 1 or queue.moved >= MIN_MOVED * count
     return Match(
-        confidence="likely" if moves and queue.share >= MIN_SHARE else "possible",
+        confidence="likely" if moves and queue.share >= MIN_SHARE and count >= MIN_CROWD else "possible",
         summary=_SUMMARY(count=count, lock=lock, holder=named, moves=_CHANGES() if queue.moved else None),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, queue.holder) for f in list(dict.fromkeys(frames))[:6]),

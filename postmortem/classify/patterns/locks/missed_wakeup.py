@@ -30,7 +30,7 @@ from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from ...roots.calls import calls_for_a_result
 from ...roots.rest import in_request
-from ...roots.walk import follow
+from ...roots.walk import follow, telling
 from ...roots.works import may_leave
 from ..asyncio.stucktasks import for_notifications, lost, stuck_tasks
 from .clientloops import blocked_clients
@@ -97,6 +97,7 @@ def match(view: View) -> Iterator[Answer]:
         edges = [e for a in roots if a.pid == process.pid and a.tid is not None for e in [graph.blocking(a)] if e]
         waits = [e for e in edges if e.kind in SIGNALLED and not signals_itself(graph, e) and not _helps(graph, e)]
         waits = [e for e in waits if not _lacks_a_permit(graph, e)]  # see pool-exhausted
+        waits = [e for e in waits if not _needs_a_turn(view, e)]  # see loop-self-wait
         if other_cause(graph, process, roots):
             waits = [e for e in waits if not e.everyone]  # the signal may depend on an agent blocked by that fault
         waits = [
@@ -163,6 +164,13 @@ def _rests(view: View, child: Process) -> bool:
 def _line(child: Process) -> Optional[PythonFrame]:
     """Return the program's line at which a process takes from a queue."""
     return next((own_frame(thread.python) for thread in child.threads if gets_item(thread.python)), None)
+
+
+def _needs_a_turn(view: View, edge: Edge) -> bool:
+    """Return whether a task would signal that needs its turn on a loop whose thread waits: what keeps that is the cause."""
+    tasks = [waker for waker in edge.wakers if waker.task is not None]
+    turns = [telling(view, task) for task in tasks]
+    return any(turn is not None and turn.kind == "turn" for turn in turns)
 
 
 def _lacks_a_permit(graph: WaitGraph, edge: Edge) -> bool:

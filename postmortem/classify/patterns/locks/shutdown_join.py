@@ -118,6 +118,7 @@ def _match(view: View, process: Process, main: Thread, joined: List[Thread]) -> 
     woken = view.moves(thread) and not _ends(thread)  # other code gives it work
     working = not view.rests(thread) or woken or (_ends(thread) and not _in_loop(view, thread))
     working = working or _opens(view, Agent(process.pid, thread.tid)) or _serves(process)
+    working = working or _works_off(process, thread)
     # a library's helper serves the program, which is over and should have ended by now
     helps = _is_librarys(thread) and view.rests(thread) and not works(view, thread)
     working = working and not (helps and view.evidence.trigger.kind in _OVERDUE)
@@ -169,6 +170,12 @@ def _ends(thread: Thread) -> bool:
     return thread.wait is not None and thread.wait.endless is False
 
 
+def _works_off(process: Process, thread: Thread) -> bool:
+    """Return whether a thread uses a queue that becomes shorter: it may end when that is empty."""
+    mine = (b for b in process.backlogs if any(user.tid == thread.tid for user in b.users))
+    return any((backlog.growth or 0) < 0 for backlog in mine)
+
+
 def _opens(view: View, agent: Agent) -> bool:
     """Return whether a wait further along an agent's chain has a timeout, so that its own may end as well.
 
@@ -187,7 +194,8 @@ def _in_loop(view: View, thread: Thread) -> bool:
     own = own or [frame for frame in thread.python if not knowledge.is_stdlib(frame)]
     headers = [header for frame in own for header in view.loops_around([frame])[1:]]
     texts = [(view.evidence.source(header.file, header.line) or "").lstrip() for header in headers]
-    return any(not text.startswith("for ") for text in texts)
+    here = ((view.evidence.source(frame.file, frame.line) or "").lstrip() for frame in own)
+    return any(not text.startswith("for ") for text in texts) or any(text.startswith("while ") for text in here)
 
 
 def _place(thread: Thread) -> Optional[PythonFrame]:

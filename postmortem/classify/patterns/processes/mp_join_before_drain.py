@@ -20,7 +20,7 @@ from ....findings import Template, Text
 from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.deeds import later, who_comes_to
-from ...facts.knowledge import multiprocessing, own_frame
+from ...facts.knowledge import is_library, multiprocessing, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, Pattern
 
@@ -44,11 +44,22 @@ PATTERN = Pattern(
     ),
 )
 
+#: End of the name of the queues that have a feeder thread.
+_QUEUE = "queues.Queue"
 _QUEUES, _PROCESS = multiprocessing("queues"), multiprocessing("process")
 
 _SUMMARY = Template(
     "{thread} of process {pid} joins its child {child}{at}, but the child cannot end: what it has put into a queue does not "
     "fit into the pipe, and no process reads it"
+)
+_ITSELF = Template(
+    "{thread} of process {pid} joins the feeder thread of a multiprocessing queue before the process ends, but what was put into "
+    "the queue does not fit into the pipe, and no process reads it"
+)
+_BACKLOG = Template("{items:,} items are still in {name}")
+_ITS_REMEDY = Template(
+    "Before the process ends, empty the queue, or give up what is in it: Queue.cancel_join_thread(). Bound the queue, so that "
+    "put() waits while nobody takes from it."
 )
 _WAITS = Template("{thread} waits{at} for process {child} to end")
 _CHILD_ENDS = Template(
@@ -78,6 +89,34 @@ def match(view: View) -> Iterator[Answer]:
             feeder = _feeder(view, child) if child is not None and _ends(child) else None
             if child is not None and feeder is not None and not view.moves(feeder.writer):
                 yield _match(view, process, thread, child, feeder)
+        yield from _at_its_own_end(view, process)
+
+
+def _at_its_own_end(view: View, process: Process) -> Iterator[Match]:
+    """Yield the match of a process that ends, and whose feeder thread cannot write; none if a process that joins it is told."""
+    main, feeder = view.main(process), _feeder(view, process) if _ends(process) else None
+    joined = any(_joined(view, thread) is process for one in view.pythons for thread in one.threads)
+    if main is None or feeder is None or joined or view.moves(feeder.writer) or feeder.process is not process:
+        return
+    pipe = _pipe(feeder)
+    readers = {end.pid for end in pipe.ends if "r" in end.mode} - {process.pid} if pipe is not None else set()
+    alone = pipe is not None and bool(pipe.ends) and not readers
+    backlog = next((b for b in process.backlogs if b.kind.endswith(_QUEUE)), None)
+    places = [f for f in (*backlog.filled_at, *backlog.made_at) if not is_library(f)] if backlog is not None else []
+    who, full = clauses.named(main), _THE_PIPE(pipe=pipe.description) if pipe is not None else _A_PIPE()
+    yield Match(
+        confidence="likely" if alone else "possible",
+        summary=_ITSELF(thread=who, pid=process.pid),
+        evidence=(
+            _IS_FULL(writer=clauses.named(feeder.writer), pid=process.pid, pipe=full),
+            *_readers(pipe),
+            *((_BACKLOG(name=backlog.name, items=backlog.items),) if backlog is not None else ()),
+        ),
+        culprits=tuple(view.culprit(process, frame) for frame in dict.fromkeys(places)),
+        victims=(view.victim(process, main),),
+        pid=process.pid,
+        remedy=_ITS_REMEDY(),
+    )
 
 
 def _joined(view: View, thread: Thread) -> Optional[Process]:
