@@ -76,7 +76,8 @@ _ROUNDS = Template("{thread} gets its answers from {peer}, but waits for them {s
 _WOKE = Template("{thread} gave up the CPU {often:.0f} times a second: that many answers came, or fewer")
 _ROUNDS_REMEDY = Template(
     "Ask for more at a time, or ask again before the answer is there (pipelining, several connections). If each round takes "
-    "about 40 ms, set TCP_NODELAY, or write a request in one piece: the second of two small segments waits until the first is confirmed."
+    "about 40 ms, set TCP_NODELAY, or write a request in one piece: of two small segments the second waits until the first is "
+    "confirmed."
 )
 
 _IN_TURN = Template(

@@ -93,20 +93,23 @@ def match(view: View) -> Iterator[Answer]:
 
 
 def _at_its_own_end(view: View, process: Process) -> Iterator[Match]:
-    """Yield the match of a process that ends, and whose feeder thread cannot write; none if a process that joins it is told."""
+    """Yield the match of a process that ends, and whose feeder thread cannot write to a pipe that only itself could read.
+
+    None if a process that joins it is told.
+    """
     main, feeder = view.main(process), _feeder(view, process) if _ends(process) else None
     joined = any(_joined(view, thread) is process for one in view.pythons for thread in one.threads)
     if main is None or feeder is None or joined or view.moves(feeder.writer) or feeder.process is not process:
         return
     pipe = _pipe(feeder)
-    readers = {end.pid for end in pipe.ends if "r" in end.mode} - {process.pid} if pipe is not None else set()
-    alone = pipe is not None and bool(pipe.ends) and not readers
+    if pipe is None or {end.pid for end in pipe.ends if "r" in end.mode} != {process.pid}:
+        return  # another process may read
     backlog = next((b for b in process.backlogs if b.kind.endswith(_QUEUE)), None)
     places = [f for f in (*backlog.filled_at, *backlog.made_at) if not is_library(f)] if backlog is not None else []
-    who, full = clauses.named(main), _THE_PIPE(pipe=pipe.description) if pipe is not None else _A_PIPE()
+    full = _THE_PIPE(pipe=pipe.description)
     yield Match(
-        confidence="likely" if alone else "possible",
-        summary=_ITSELF(thread=who, pid=process.pid),
+        confidence="likely",
+        summary=_ITSELF(thread=clauses.named(main), pid=process.pid),
         evidence=(
             _IS_FULL(writer=clauses.named(feeder.writer), pid=process.pid, pipe=full),
             *_readers(pipe),

@@ -51,6 +51,12 @@ def test_how_long_a_turn_takes_has_to_be_known() -> None:
     assert found(crowded(next_timer_s=-0.09))["event-loop-starvation"] == "possible"
 
 
+def test_a_huge_ready_queue_makes_long_turns() -> None:
+    """However little each callback does: nothing else tells how long they take, and no timer is there to be late."""
+    assert found(crowded(9_999))["event-loop-starvation"] == "possible"
+    assert found(crowded(10_000))["event-loop-starvation"] == "likely"
+
+
 def test_callbacks_of_the_present_turn_count() -> None:
     """They are out of the queue, and wait all the same."""
     assert found(crowded(0, turn_s=1.0, turn_callbacks=50, turn_done=1))["event-loop-starvation"] == "likely"

@@ -21,7 +21,7 @@ from postmortem.evidence import (
     Waker,
     replace,
 )
-from postmortem.evidence.vocabulary import ResourceKind, TaskWaitKind
+from postmortem.evidence.vocabulary import ResourceKind, TaskWaitKind, WakerGrade
 
 from .....support.diagnosed import classify
 from .....support.make import counters, evidence, found, frame, lines, process, silent, stack, thread
@@ -569,3 +569,33 @@ def test_a_task_that_waits_for_the_systems_signals_hangs_on_nothing() -> None:
     tick = task("tick", "trio._timeouts.sleep", "tick", wait=TaskWait("sleep", endless=False))
     known = resting([stops, tick], [event], TICKS, 1)
     assert found(known).get("future-never-resolved") in (None, "possible")
+
+
+@pytest.mark.parametrize(("grade", "expected"), [("names", "proven"), ("refers", None)])
+def test_a_loop_that_joins_a_thread_whose_item_only_its_own_task_would_put(
+    grade: WakerGrade, expected: Optional[str]
+) -> None:
+    """The task sleeps, and needs its turn afterwards; it is no missed signal. A task that only knows the queue puts nothing."""
+    joins = Wait("lock", "futex", resource="thread-2", endless=True, detail="for a thread to end")
+    main = thread(1, stack("threading.join", "handle"), wait=joins, counters=counters())
+    gets = Wait("condition", "futex", resource="queue-1", endless=True)
+    worker = thread(2, stack("queue.get", "call"), wait=gets, counters=counters())
+    ended = Resource("thread-2", "thread", "thread worker", 2, "recorded", waiters=(1,))
+    queue = Resource(
+        "queue-1",
+        "queue",
+        "Queue",
+        waiters=(2,),
+        closed=True,
+        wakers=(Waker("reach", "memory", task="shelf", grade=grade),),
+    )
+    naps = Task(
+        "shelf", "shelf", "pending", "loop-1", stack("shelf"), wait=TaskWait("sleep", endless=False), ready=False
+    )
+    handles = Task("handle", "handle", "running", "loop-1", stack("handle"))
+    known = evidence(
+        process([main, worker], loops=(running("loop-1", 1),), resources=(ended, queue), tasks=(naps, handles),
+                signal_handlers=(), cancels=())
+    )  # fmt: skip
+    assert found(known).get("loop-self-wait") == expected
+    assert not expected or classify(known).verdict == "loop-self-wait"

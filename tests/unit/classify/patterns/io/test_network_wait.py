@@ -23,6 +23,7 @@ from .....support.make import (
     loop,
     process,
     resting,
+    samples,
     silent,
     stack,
     thread,
@@ -218,6 +219,28 @@ def test_requests_of_the_process_itself_that_are_at_work(left: float, request_: 
     engine = thread(2, (frame("seal", 24), *serves), wait=nap, counters=counters())
     known = evidence(process([main, engine], resources=(here,)), window=1.0)
     assert found(known).get("network-wait") == expected
+
+
+@pytest.mark.parametrize(
+    ("calls", "cpu", "accepted", "expected"),
+    [
+        ({"recvfrom": 24, "running": 1}, 0.02, False, "possible"),
+        ({"recvfrom": 5, "running": 20}, 0.8, False, None),
+        ({"recvfrom": 4}, 0.02, False, None),
+        ({"recvfrom": 24, "running": 1}, 0.02, True, None),
+    ],
+    ids=["waits", "computes", "hardly-looked-at", "serves"],
+)
+def test_a_client_that_waits_round_by_round(
+    calls: Dict[str, int], cpu: float, accepted: bool, expected: Optional[str]
+) -> None:
+    """It gets its answers, and still spends nearly all its time waiting for them: what it asks for could be asked at once."""
+    frames = (frame("pending", 72), frame("main", 9))
+    used = changed(counters(cpu, 24), syscalls=calls)
+    main = thread(1, frames, wait=SOCKET, counters=used, samples=samples((50, frames)), is_main=True)
+    known = evidence(process([main], resources=(socket(accepted=accepted),)), window=1.0)
+    assert found(known).get("network-wait") == expected
+    assert not expected or lines(known) == [72]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Optional
 
 import pytest
 
-from postmortem.evidence import Process, Resource, Trigger, Wait, Waker
+from postmortem.evidence import Backlog, Process, Resource, Trigger, Wait, Waker
 from postmortem.evidence import replace as changed
 from postmortem.evidence.vocabulary import TriggerKind
 
@@ -75,6 +75,26 @@ def test_a_heartbeat_never_ends() -> None:
     assert found(looping)["shutdown-join"] == "likely"
     asking = changed(looping, sources={APP: {2: "    while not self.halted:"}})
     assert found(asking)["shutdown-join"] == "likely"
+
+
+def test_a_loop_whose_header_is_the_wait_goes_on() -> None:
+    """``while not stop.wait(0.25)``: the line of the wait is the loop's own."""
+    known = evidence(shutting_down(Wait("condition", "futex", timeout_s=0.25, endless=False)))
+    assert found(known)["shutdown-join"] == "possible"
+    asking = changed(known, sources={APP: {3: "    while not self._stop.wait(self.interval):"}})
+    assert found(asking)["shutdown-join"] == "likely"
+
+
+@pytest.mark.parametrize(("growth", "expected"), [(-10, "possible"), (0, "likely"), (10, "likely")])
+def test_a_thread_that_works_off_a_queue_may_end_with_it(growth: int, expected: str) -> None:
+    """A journal is written to its end after the main function has; that of a queue which does not shrink never is."""
+    paced = Wait("sleep", "clock_nanosleep", timeout_s=0.1, endless=False)
+    process = shutting_down(paced, counters=counters(switches=10))
+    thread = next(t for t in process.threads if not t.is_main)
+    user = Waker("reach", "memory", tid=thread.tid)
+    queue = Backlog("b", "queue.Queue", "Journal.entries", 238, 300, growth, 1.0, users=(user,))
+    looping = changed(evidence(changed(process, backlogs=(queue,))), loops={APP: {3: (2,)}})
+    assert found(looping)["shutdown-join"] == expected
 
 
 def test_a_librarys_loop_need_not_end_either() -> None:

@@ -7,13 +7,26 @@ from typing import Any, Optional, Tuple
 import pytest
 
 from postmortem import evidence as ev
-from postmortem.evidence import End, Evidence, Pool, Process, PythonFrame, Resource, Task, TaskWait, Thread, Wait, Waker
+from postmortem.evidence import (
+    Backlog,
+    End,
+    Evidence,
+    Pool,
+    Process,
+    PythonFrame,
+    Resource,
+    Task,
+    TaskWait,
+    Thread,
+    Wait,
+    Waker,
+)
 from postmortem.evidence import replace as changed
 from postmortem.evidence.vocabulary import Deed, WakerBasis
 from postmortem.findings import Finding
 
 from .....support.diagnosed import classify
-from .....support.make import claimed, counters, evidence, found, frame, held, process, silent, stack, thread
+from .....support.make import claimed, counters, evidence, found, frame, held, lines, process, silent, stack, thread
 
 
 def leading(known: Evidence) -> Finding:
@@ -502,6 +515,21 @@ def test_a_thread_that_comes_to_read_the_queue(deeds: Tuple[Deed, ...], expected
     ]
     first = leading(changed(known, processes=tuple(several), window_s=1.0))
     assert (first.pattern, first.confidence) == ("mp-join-before-drain", expected)
+
+
+@pytest.mark.parametrize(("reader", "expected"), [(None, True), (1, False)])
+def test_a_process_that_ends_before_its_own_queue_is_drained(reader: Optional[int], expected: bool) -> None:
+    """Its feeder thread cannot write, and only it has the read end of the pipe; another process that has it may read."""
+    child = drain().processes[1]
+    ends = (End(2, 3, "r"), End(2, 4, "w"), *((End(reader, 5, "r"),) if reader else ()))
+    pipe, lock = child.resources
+    queue = Backlog(
+        "b", "multiprocessing.queues.Queue", "Sync.files", 7986, 0, 0, 1.0, filled_at=(frame("run", 85),), made_at=()
+    )
+    alone = changed(child, ppid=None, resources=(changed(pipe, ends=ends), lock), backlogs=(queue,))
+    known = evidence(alone)
+    assert (found(known).get("mp-join-before-drain") == "likely") is expected
+    assert not expected or (lines(known) == [85] and "pipe-deadlock" not in found(known))
 
 
 def test_a_wait_for_a_child_that_is_no_join() -> None:
