@@ -4,6 +4,9 @@
 every sample one runs and the others wait for the interpreter lock (GIL). A thread that does I/O beside them gets its turn
 late, by the 5 ms switch interval for every computing thread before it (the convoy).
 
+One thread that computes is enough if others let go of the GIL at every call, and then wait for it most of the time: those that
+fetch rows one by one beside a simulation, say.
+
 Of two threads each has half a core: that is *possible* only. It is *likely* with more, or when a thread beside them waits for its
 turn.
 

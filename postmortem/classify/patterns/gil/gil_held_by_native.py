@@ -2,7 +2,8 @@
 
 **What it looks like.** One thread holds the GIL and is inside a C extension, in a C function called through ctypes.PyDLL, or in
 one long call of a builtin, such as ``bytes.find`` or ``list.sort``, while others wait. It computes there at full CPU, or sleeps
-in a system call for which Python's own code would release the GIL. All its samples show one line of Python. The interpreter's
+in a system call for which Python's own code would release the GIL. All its samples show one line of Python, or several threads
+make such calls in turn. The interpreter's
 own count of hand-overs stands still, and the other threads wake every 5 ms to ask for the GIL in vain.
 
 **Easily mistaken for** `python-busy-loop`, which releases the GIL when asked; native code that has released the GIL; a

@@ -1,7 +1,8 @@
 """A thread or task waits for a peer on the network, without a timeout.
 
 **What it looks like.** The main thread (or one that it waits for) is in `recv`, `connect` or a read of a socket; there is
-no timeout; the other end does not answer.
+no timeout; the other end does not answer. Servers that take one request at a time may wait for each other's answers. A client
+that gets its answers, but waits nearly all the time, round by round, is *possible*.
 
 **Easily mistaken for** an idle server: a server's listening socket and its clients' connections wait for the next request
 by design. They differ by the port: a connection whose local port this program listens on was accepted.

@@ -4,7 +4,7 @@
 other, so their stacks and their wake-ups change over the window.
 
 **Easily mistaken for** `lock-order-deadlock`, where nothing moves; a holder that itself waits without end, which is then the
-cause.
+cause; a few threads that take turns at something on purpose: with fewer than five waiters it is *possible* only.
 
 **Why it is slow.** Only one thread at a time is inside the `with` block. If something in it takes long (a request, a query, a
 sleep, a log record that is written), all the others wait for it, however many threads there are.

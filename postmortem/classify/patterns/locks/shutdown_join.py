@@ -3,7 +3,7 @@
 **What it looks like.** The main thread is in `threading._shutdown` (or an executor's `_python_exit` below it): the program
 is over, and the interpreter waits for a thread that is not a daemon.
 
-**Easily mistaken for** `child-wait`; a program that is still at work.
+**Easily mistaken for** `child-wait`; a program that is still at work, such as a thread that works off its queue.
 
 **Why it hangs.** Python joins every non-daemon thread before it exits, and every worker of an executor. One of these waits for
 something that will never come, because the code that would have sent it has ended.

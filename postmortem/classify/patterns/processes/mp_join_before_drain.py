@@ -1,7 +1,8 @@
 """A process is joined before the queue that it has filled is emptied.
 
 **What it looks like.** The parent waits in `Process.join`; the child has come to its end, where it joins the feeder thread of a
-`multiprocessing.Queue`; that thread writes into the queue's full pipe.
+`multiprocessing.Queue`; that thread writes into the queue's full pipe. Or a process is at its own end, and no other one has the
+read end of the pipe any more.
 
 **Easily mistaken for** `child-wait`; `shutdown-join`, which is what the child alone shows.
 
