@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Tuple
 import pytest
 
 from ..support.diagnosing import capture_pid
-from ..support.interpreters import Program, kinds
+from ..support.interpreters import Program, kinds, old_and_new
 
 pytestmark = pytest.mark.live
 
@@ -311,7 +311,7 @@ adding.join()
 """
 
 
-@pytest.mark.parametrize("python", kinds())
+@pytest.mark.parametrize("python", old_and_new())
 def test_a_lock_of_the_programs_own_is_held_in_its_with_body(python: str, tmp_path: Path) -> None:
     """A writer that reads in between waits for itself; the condition inside the lock does not tell who holds it."""
     with Program(python, LOCKED, tmp_path) as program:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ..support.diagnosing import capture_pid
-from ..support.interpreters import Program, kinds, matrix
+from ..support.interpreters import Program, matrix, old_and_new
 
 pytestmark = pytest.mark.live
 
@@ -94,7 +94,7 @@ ServerProxy(where).quote("A-1")
 """
 
 
-@pytest.mark.parametrize("python", kinds())
+@pytest.mark.parametrize("python", old_and_new())
 def test_a_connection_that_is_not_accepted_waits_for_the_thread_that_has_the_listening_socket(
     python: str, tmp_path: Path
 ) -> None:

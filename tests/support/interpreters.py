@@ -54,6 +54,11 @@ def kinds() -> List[object]:
     return [one(wanted.BY_ID[name]) for name in _KINDS]
 
 
+def old_and_new() -> List[object]:
+    """The same for what depends on nothing but how attributes and frames are stored."""
+    return [one(wanted.BY_ID[name]) for name in ("3.8", "3.12")]
+
+
 def one(chosen: wanted.Wanted) -> object:
     """A parameter for a single one of them."""
     found = wanted.find(chosen) or _own(chosen)
