@@ -238,7 +238,9 @@ def _match(view: View, process: Process, busy: List[Edge], waits: List[Edge]) ->
 
 
 def _wants_a_value(view: View, process: Process, edge: Edge) -> bool:
-    """Return whether the main thread waits for an item or a result, as no program does that is to be kept alive only."""
+    """Return whether a thread waits at a barrier, or the main thread for an item or a result: not only to keep servers alive."""
+    if edge.kind == "barrier":
+        return True
     main = view.main(process)
     if main is None or edge.waiter.tid != main.tid:
         return False

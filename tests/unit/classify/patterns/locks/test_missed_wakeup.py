@@ -7,6 +7,7 @@ from typing import Any, Optional, Sequence
 import pytest
 
 from postmortem.evidence import Loop, Resource, SignalHandler, Thread, Wait, Waker, replace
+from postmortem.evidence.vocabulary import ResourceKind
 
 from .....support.diagnosed import classify
 from .....support.make import (
@@ -111,6 +112,15 @@ def test_an_object_that_nobody_refers_to_is_proven_beside_running_threads() -> N
     joining = thread(3, stack("work"), wait=Wait("lock", "futex", endless=True), joins=2)
     known = whole([thread(1, (frame("crunch"),)), waits(2, "q", 20, *GET), joining], resources=(closed,))
     assert found(known)["missed-wakeup"] == "proven"
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("barrier", "proven"), ("event", "possible")])
+def test_nobody_waits_at_a_barrier_only_to_keep_others_alive(kind: ResourceKind, expected: str) -> None:
+    """One party has ended before it came; a thread beside them goes on."""
+    line = Resource("line", kind, "Barrier Cluster.line_up (4 of 5 have arrived)", waiters=(1, 2), closed=True)
+    beats = thread(3, (frame("beat", 9),), wait=Wait("sleep", "clock_nanosleep", timeout_s=0.5, endless=False))
+    both = [waits(tid, "line", 46, "threading.wait") for tid in (1, 2)]
+    assert found(whole([*both, beats], resources=(line,)))["missed-wakeup"] == expected
 
 
 def test_who_parks_beside_others_is_worth_a_look_only() -> None:
