@@ -121,7 +121,8 @@ def _answer(
     blocked = lasts and view.rests(holder)
     if handoffs is None and not blocked and not waiting:
         return CannotTell((_NO_WINDOW(thread=named(holder)),))
-    if handoffs is not None and handoffs > 1 and not _seldom_lets_go(view, process, holder, handoffs, waiting):
+    seldom = handoffs is None or handoffs < 2 or _seldom_lets_go(view, process, holder, handoffs, waiting)
+    if not seldom and not _keep_it(view, process, waiting):
         return No(_CHANGED_HANDS(pid=process.pid, count=handoffs))
     if not blocked and not (_stays(view, holder, waiting) or _keep_it(view, process, waiting)):
         return No(_COMES_BACK(thread=named(holder)))
@@ -135,7 +136,7 @@ def _seldom_lets_go(view: View, process: Process, holder: Thread, handoffs: int,
     """Return whether one call after the other keeps the GIL far longer than its timer allows, while others wait for it."""
     interval = (process.gil.switch_interval if process.gil is not None else None) or SWITCH_INTERVAL
     seldom = bool(waiting and view.window) and handoffs * interval < SELDOM * (view.window or 0.0)
-    return seldom and (_stays(view, holder, waiting) or _keep_it(view, process, waiting))
+    return seldom and _stays(view, holder, waiting)
 
 
 def _keep_it(view: View, process: Process, waiting: List[Thread]) -> bool:

@@ -112,7 +112,8 @@ def _busy(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
         facts.append(_HOLDS(count=len(held)))
     if process.io is not None and not process.io.get("wchar") and not process.io.get("rchar"):
         facts.append(_NO_IO())
-    delays = held and not _goes_over_items(view, lines) and not _is_one_native_call(thread)
+    delays = held and not any(map(view.moves, held))  # one that gets its turn is not kept by this thread for good
+    delays = delays and not _goes_over_items(view, lines) and not _is_one_native_call(thread)
     yield Match(
         confidence="likely" if delays or kept or (rounds is not None and rounds.same is True) else "possible",
         summary=_said(view, thread, lines[0], part),

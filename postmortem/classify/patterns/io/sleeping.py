@@ -113,7 +113,7 @@ def _sleeper(view: View, process: Process, main: Thread) -> Optional[Thread]:
 def _one_of_all(view: View, process: Process, main: Thread) -> Optional[Thread]:
     """Return the first of several threads if all that could end the main thread's wait are in a long sleep; else None."""
     edge = telling(view, Agent(process.pid, main.tid))
-    able = [view.graph.places.thread(agent) for agent in edge.wakers] if edge is not None else []
+    able = [view.graph.places.thread(a) for a in edge.wakers if a not in edge.bystanders] if edge is not None else []
     asleep = [
         t for t in able if t is not None and _sleeps(t) and t.wait is not None and _too_long(view, t.wait.timeout_s)
     ]

@@ -2,7 +2,8 @@
 
 **What it looks like.** One or more threads wait on a condition, an event, a queue or a barrier, without a time limit and at
 0 % CPU. No other thread runs, no timer is set, nothing from outside can arrive; or other threads do run, but have no
-reference through which they could reach the object.
+reference through which they could reach the object. Or a thread waits for a result of a `multiprocessing.Pool`, and one of its
+own threads has ended, by an exception that standard error shows.
 
 **Easily mistaken for** an idle worker pool, whose next job comes from outside; `shutdown-join`, where the program has ended
 already; `orphaned-lock`, where a lock was never released.
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from typing import Iterator, List, Optional, Tuple
 
-from ....evidence import Process, PythonFrame
+from ....evidence import Pool, Process, PythonFrame
 from ....findings import Template, Text
 from ....waitgraph import Edge, WaitGraph
 from ...facts import clauses
@@ -26,6 +27,7 @@ from ...facts.ended import ended_children
 from ...facts.forked import own_stacks
 from ...facts.knowledge import COLLECTS, gets_item, has_items, in_table, is_library, joins_queue, own_frame
 from ...facts.permits import is_spent
+from ...facts.poolwaits import pool_waiters
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from ...roots.calls import calls_for_a_result
@@ -87,6 +89,15 @@ _NOT_DONE = Template(
 )
 _TAKES = Template("process {pid} waits for an item of a queue{at}")
 _SHOWN = 4
+_UNCOLLECTED = Template("{thread} waits{at} for {what}, but the pool's thread in {helpers: and } has ended")
+_POOLS_END = Template("the end of {pool}")
+_LOST_HELPER = Template(
+    "{pool} has lost {helpers: and }, a thread of its own that has ended: no exception should end it while the pool is in use"
+)
+_HELPER_REMEDY = Template(
+    "Look for the exception that ended that thread, on standard error: often a result or an exception of a job that cannot be "
+    "unpickled, such as one whose class wants further arguments. Catch it in the job, and return or raise plain data instead."
+)
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -111,6 +122,7 @@ def match(view: View) -> Iterator[Answer]:
         elif waits:
             yield No(_IDLE_WORKERS(count=len(waits), pid=process.pid))
         yield from _undone(view, process)
+        yield from (one for pool in process.pools for one in _never_collected(view, process, pool))
         yield from _not_notified(view, process)
     yield from overslept(view)
 
@@ -147,6 +159,30 @@ def _undone(view: View, process: Process) -> Iterator[Match]:
             *(view.culprit(child, frame) for child in workers[:1] for frame in [_line(child)] if frame is not None),
         ),
         remedy=_JOIN_REMEDY(),
+        pid=process.pid,
+    )
+
+
+def _never_collected(view: View, process: Process, pool: Pool) -> Iterator[Match]:
+    """Yield the match of a pool of processes one of whose own threads has ended: it hands out no job, or takes no result."""
+    waiters = pool_waiters(process, pool) if pool.helpers_ended else []
+    if not waiters:
+        return
+    thread, result = waiters[0]
+    places = [(one, frame) for one, _result in waiters for frame in [own_frame(one.python)] if frame is not None]
+    endless = all(one.wait is not None and one.wait.endless is not False for one, _result in waiters)
+    yield Match(
+        confidence="likely" if endless else "possible",
+        summary=_UNCOLLECTED(
+            thread=clauses.named(thread),
+            at=clauses.at(own_frame(thread.python)),
+            what=result.description if result is not None else _POOLS_END(pool=pool.description),
+            helpers=pool.helpers_ended,
+        ),
+        evidence=(_LOST_HELPER(pool=pool.description, helpers=pool.helpers_ended),),
+        culprits=tuple(dict.fromkeys(view.culprit(process, frame, one) for one, frame in places)),
+        victims=tuple(view.victim(process, one) for one, _result in waiters),
+        remedy=_HELPER_REMEDY(),
         pid=process.pid,
     )
 

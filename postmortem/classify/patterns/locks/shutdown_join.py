@@ -23,8 +23,10 @@ from ....findings.found import Said
 from ....waitgraph import Agent
 from ...facts import clauses, knowledge
 from ...facts.knowledge import own_frame
+from ...facts.peers import goes_on_soon
 from ...facts.view import View, is_python
 from ...pattern import Answer, Match, Pattern
+from ...roots.walk import follow
 from ...roots.works import works
 
 PATTERN = Pattern(
@@ -118,7 +120,7 @@ def _match(view: View, process: Process, main: Thread, joined: List[Thread]) -> 
     woken = view.moves(thread) and not _ends(thread)  # other code gives it work
     working = not view.rests(thread) or woken or (_ends(thread) and not _in_loop(view, thread))
     working = working or _opens(view, Agent(process.pid, thread.tid)) or _serves(process)
-    working = working or _works_off(process, thread)
+    working = working or _works_off(process, thread) or _is_served(view, Agent(process.pid, thread.tid))
     # a library's helper serves the program, which is over and should have ended by now
     helps = _is_librarys(thread) and view.rests(thread) and not works(view, thread)
     working = working and not (helps and view.evidence.trigger.kind in _OVERDUE)
@@ -174,6 +176,12 @@ def _works_off(process: Process, thread: Thread) -> bool:
     """Return whether a thread uses a queue that becomes shorter: it may end when that is empty."""
     mine = (b for b in process.backlogs if any(user.tid == thread.tid for user in b.users))
     return any((backlog.growth or 0) < 0 for backlog in mine)
+
+
+def _is_served(view: View, agent: Agent) -> bool:
+    """Return whether code that ends an agent's wait, or one further along its chain, is at work, or goes on soon."""
+    edge = follow(view, agent).edge
+    return edge is not None and any(goes_on_soon(view, waker) for waker in edge.wakers if not waker.is_process)
 
 
 def _opens(view: View, agent: Agent) -> bool:

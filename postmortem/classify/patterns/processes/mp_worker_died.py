@@ -10,8 +10,8 @@ numbers of the workers tell that others ended before them.
 **Easily mistaken for** a long task, where a worker is at work; `semaphore-orphan`, where the dead worker also held a lock.
 
 **Why it hangs.** When a worker of `multiprocessing.Pool` dies, the pool starts another one in its place, but does not restart
-the job of the dead one: its result never arrives. The same follows if one of the pool's own threads ends by an exception, or
-if a job in a `ThreadPool` raises what is no `Exception`, such as `SystemExit`.
+the job of the dead one: its result never arrives. The same follows if a job in a `ThreadPool` raises what is no `Exception`,
+such as `SystemExit`. If one of the pool's own threads ends by an exception, it is `missed-wakeup`.
 
 **Remedy.** Use `concurrent.futures.ProcessPoolExecutor`, which raises BrokenProcessPool; give `get` a timeout; look for what
 killed the worker: the OOM killer, a fault in native code, `os._exit`.
@@ -40,6 +40,7 @@ from ...facts.knowledge import (
     multiprocessing,
     own_frame,
 )
+from ...facts.poolwaits import pool_waiters
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from ...roots.calls import wants_an_answer
@@ -134,10 +135,7 @@ _ALL_SENT = Template("no job is left in the pool's queue: {thread} waits for the
 _MORE_THAN = Template(
     "its workers have higher numbers than its first ones: {count:n worker} {count:v was|were} started in place of others"
 )
-_HELPER = Template(
-    "{pool} has lost {helpers: and }, a thread of its own that has ended: no exception should end it while the pool is in use"
-)
-_HELPER_SUMMARY = Template("{thread} waits{at} for {what}, but the pool's thread in {helpers: and } has ended")
+_HELPER = Template("{pool} has lost {helpers: and }, a thread of its own: see missed-wakeup")
 _NO_WORKERS = Template("{thread} waits{at} for {what}, but {pool} has no worker any more")
 _NONE_LEFT = Template(
     "{pool} has {count:n job} to do, and lists no worker process: those that it had have ended, and none was started again"
@@ -323,10 +321,9 @@ def _wants_items(view: View, child: Process) -> bool:
 
 
 def _pool(view: View, process: Process, pool: Pool) -> Iterator[Answer]:
-    waiters: List[Tuple[Thread, Optional[Resource]]] = [(t, None) for t in process.threads if _joins(pool, t)]
-    waiters += [(t, r) for t in process.threads for r in [_awaits(process, pool, t)] if r is not None]
+    waiters = pool_waiters(process, pool)
     if pool.helpers_ended and waiters:
-        yield _without_helper(view, process, pool, waiters)
+        yield No(_HELPER(pool=pool.description, helpers=pool.helpers_ended))
         return
     unread = [pid for pid in pool.processes if pid not in view.by_pid]
     if unread and pool.replaced and waiters:
@@ -350,25 +347,6 @@ def _at(view: View, process: Process, waiters: List[Tuple[Thread, Optional[Resou
     """Return the program's lines that wait."""
     places = [(t, f) for t, _r in waiters for f in [own_frame(t.python)] if f is not None]
     return tuple(dict.fromkeys(view.culprit(process, f, t) for t, f in places))
-
-
-def _without_helper(
-    view: View, process: Process, pool: Pool, waiters: List[Tuple[Thread, Optional[Resource]]]
-) -> Match:
-    """Return the match of a pool one of whose own threads has ended."""
-    thread, result = waiters[0]
-    what: Slot = result.description if result is not None else _POOLS_END(pool=pool.description)
-    endless = all(t.wait is not None and t.wait.endless is not False for t, _r in waiters)
-    return Match(
-        confidence="likely" if endless else "possible",
-        summary=_HELPER_SUMMARY(
-            thread=clauses.named(thread), at=clauses.at(own_frame(thread.python)), what=what, helpers=pool.helpers_ended
-        ),
-        evidence=(_HELPER(pool=pool.description, helpers=pool.helpers_ended),),
-        culprits=_at(view, process, waiters),
-        victims=tuple(view.victim(process, t) for t, _r in waiters),
-        pid=process.pid,
-    )
 
 
 def _without_workers(view: View, process: Process, pool: Pool) -> Iterator[Match]:
@@ -481,12 +459,6 @@ def _writes(feeder: Thread) -> bool:
     return feeds and wait is not None and wait.kind in ("pipe", "socket") and wait.syscall in ("write", "writev")
 
 
-def _awaits(process: Process, pool: Pool, thread: Thread) -> Optional[Resource]:
-    """Return the result of this pool that a thread waits for; None if it waits for none."""
-    wanted = thread.wait.resource if thread.wait is not None else None
-    return next((r for r in process.resources if r.id == wanted and r.part_of == pool.id), None) if wanted else None
-
-
 def _polls(view: View, process: Process, pool: Pool) -> Iterator[Tuple[Thread, Optional[Resource]]]:
     """Yield threads that repeatedly sleep while a result will never arrive: they poll for it."""
     lost = next((r for r in process.resources if r.part_of == pool.id and r.closed and not r.wakers), None)
@@ -498,13 +470,6 @@ def _polls(view: View, process: Process, pool: Pool) -> Iterator[Tuple[Thread, O
             and view.matters(process, thread)
         ):
             yield thread, lost
-
-
-def _joins(pool: Pool, thread: Thread) -> bool:
-    """Return whether a thread is in Pool.join, which waits for every result."""
-    return thread.tid not in pool.threads and any(
-        f.function == "join" and f.file.endswith(_FILE) for f in thread.python[:6]
-    )
 
 
 def _match(view: View, process: Process, pool: Pool, waiters: List[Tuple[Thread, Optional[Resource]]]) -> Match:

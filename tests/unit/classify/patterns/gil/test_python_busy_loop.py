@@ -40,6 +40,9 @@ def test_a_busy_loop_names_the_function_it_never_leaves() -> None:
     holder = changed(known.threads[0], holds=(held("lock-1", 2),))
     both = changed(known, threads=(holder, waiter), resources=(lock("lock-1", 1, (2,)),))
     assert found(evidence(both)) == {"python-busy-loop": "likely"}
+    gets_it = changed(waiter, counters=counters(switches=5))
+    turns = changed(both, threads=(holder, gets_it))
+    assert found(evidence(turns)) == {"python-busy-loop": "possible"}
 
 
 @pytest.mark.parametrize(

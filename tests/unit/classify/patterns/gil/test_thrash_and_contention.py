@@ -311,5 +311,8 @@ def test_long_native_calls_that_keep_the_gil_one_after_the_other(
     idle = [
         thread(3 + n, [frame("beat", 60)], counters=counters(0.0, 90), gil="waits", timeline=beats) for n in range(2)
     ]
-    known = evidence(process([last, other, *idle], gil=Gil(True, 1, 0.005, 7, 7.0)))
+    known = evidence(process([last, other, *idle], gil=Gil(True, 1, 0.005, 39, 39.0)))
     assert found(known).get("gil-held-by-native") == expected
+    assert not expected or "gil-contention" not in found(known)
+    often = evidence(process([last, other, *idle], gil=Gil(True, 1, 0.005, 480, 480.0)))
+    assert "gil-held-by-native" not in found(often)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Dict
+from typing import Dict, Optional
 
 import pytest
 
-from postmortem.evidence import End, Resource, Task, Wait
+from postmortem.evidence import End, Resource, Task, Wait, Waker
 from postmortem.evidence import replace as changed
 
 from .....support.diagnosed import classify
@@ -111,3 +111,24 @@ def test_a_sleep_between_two_attempts_to_get_a_lock_of_a_server(server: bool) ->
     known = evidence(process([main]), *([redis] if server else []))
     assert ("sleeping" in found(known)) is not server
     assert ("database-lock-wait" in found(known)) is server
+
+
+@pytest.mark.parametrize(("length", "expected"), [(900.0, "likely"), (1.5, None)])
+def test_workers_that_all_sleep_before_they_take_the_next_item(length: float, expected: Optional[str]) -> None:
+    """The main thread waits for room in their queue; a thread that only counts its items takes none."""
+    naps = Wait("sleep", "clock_nanosleep", timeout_s=length, remaining_s=length - 1, endless=False)
+    workers = [thread(tid, (frame("fetch", 68),), wait=naps, counters=counters()) for tid in (2, 3)]
+    gauge = thread(4, (frame("gauge", 90),), wait=Wait("sleep", "clock_nanosleep", timeout_s=0.5), counters=counters())
+    able = tuple(Waker("reach", "memory", tid=tid, grade="names") for tid in (2, 3))
+    queue = Resource(
+        "q", "queue", "Queue Mirror.todo (20 of 20 places taken)", waiters=(1,), closed=True,
+        wakers=(*able, Waker("reach", "memory", tid=4, grade="refers")),
+    )  # fmt: skip
+    main = thread(
+        1,
+        (*stack("queue.put"), frame("round", 81)),
+        wait=Wait("condition", "futex", "q", endless=True),
+        counters=counters(),
+    )
+    known = evidence(process([main, *workers, gauge], resources=(queue,), signal_handlers=(), cancels=()))
+    assert found(known).get("sleeping") == expected

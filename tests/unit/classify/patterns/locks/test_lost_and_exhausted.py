@@ -338,6 +338,22 @@ def test_an_import_that_joins_a_thread_that_imports_is_proof() -> None:
     assert lines(known) == [9, 4, 3]
 
 
+@pytest.mark.parametrize(("left", "expected"), [(None, "proven"), (890.0, "likely"), (5.0, "possible")])
+def test_an_import_that_waits_for_a_result_of_a_thread_that_imports(
+    left: Optional[float], expected: Optional[str]
+) -> None:
+    """A time limit of minutes ends it with an error; one of seconds may be meant to."""
+    main = waits(1, "event-1", 4, holds=(held("import-lock-1", 1, 3, "recorded"),))
+    assert main.wait is not None
+    main = replace(main, wait=replace(main.wait, endless=left is None, remaining_s=left, timeout_s=left))
+    main = replace(main, counters=counters())
+    signal = Resource(
+        "event-1", "event", "Event", waiters=(1,), closed=True, wakers=(Waker("reach", "memory", tid=2, grade="names"),)
+    )
+    known = whole([main, waits(2, "import-lock-1", 33, "lock")], IMPORTING, signal)
+    assert found(known).get("import-deadlock") == expected
+
+
 def test_an_import_at_work_is_only_slow() -> None:
     """The import's lock comes free when the import is done: no deadlock."""
     known = whole([runs(1), waits(2, "import-lock-1", 4, "lock")], IMPORTING)

@@ -85,6 +85,21 @@ def test_a_loop_whose_header_is_the_wait_goes_on() -> None:
     assert found(asking)["shutdown-join"] == "likely"
 
 
+@pytest.mark.parametrize(("left", "expected"), [(2.8, "possible"), (600.0, "likely")])
+def test_a_thread_whose_result_is_being_made(left: float, expected: str) -> None:
+    """Who will set the future sleeps for some seconds, as machines are paced; a sleep of minutes is no work."""
+    shut = shutting_down(Wait("condition", "futex", "f-1", endless=True))
+    paces = thread(
+        9, (frame("make", 50),), daemon=True, counters=counters(),
+        wait=Wait("sleep", "clock_nanosleep", timeout_s=left, remaining_s=left, endless=False),
+    )  # fmt: skip
+    colour = Resource(
+        "f-1", "future", "Future colour", waiters=(2,), wakers=(Waker("reach", "memory", tid=9, grade="names"),)
+    )
+    known = evidence(changed(shut, threads=(*shut.threads, paces), resources=(*shut.resources, colour)))
+    assert found(known)["shutdown-join"] == expected
+
+
 @pytest.mark.parametrize(("growth", "expected"), [(-10, "possible"), (0, "likely"), (10, "likely")])
 def test_a_thread_that_works_off_a_queue_may_end_with_it(growth: int, expected: str) -> None:
     """A journal is written to its end after the main function has; that of a queue which does not shrink never is."""

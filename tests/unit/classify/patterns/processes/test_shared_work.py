@@ -360,7 +360,7 @@ def test_a_thread_of_the_pool_itself_that_has_ended() -> None:
     parent = known.processes[0]
     lost = changed(parent, pools=(changed(parent.pools[0], helpers_ended=("_handle_results",)),))
     first = leading(changed(known, processes=(lost, *known.processes[1:])))
-    assert (first.pattern, first.confidence, first.culprits[0].line) == ("mp-worker-died", "likely", 40)
+    assert (first.pattern, first.confidence, first.culprits[0].line) == ("missed-wakeup", "likely", 40)
 
 
 @pytest.mark.parametrize(
