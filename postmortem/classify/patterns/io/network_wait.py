@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import FrozenSet, Iterator, List, Optional, Set, Tuple
 
-from ....evidence import Process, Resource, Thread
+from ....evidence import Pool, Process, Resource, Thread
 from ....findings import Template
 from ....findings.found import Said
 from ....waitgraph import Agent, Edge
@@ -30,6 +30,7 @@ from ...pattern import Answer, Match, No, Pattern
 from ...roots.rest import asks_for_lock, in_request
 from ...roots.walk import follow
 from ..asyncio.wakers import peers_only, set_by_protocols
+from ..locks.queuedwork import is_full
 from .pipes import awaits_orders
 from .silentpeers import all_by_network, caught, circles, told
 
@@ -70,6 +71,14 @@ _SUSPENDED = Template("{task} is suspended in {function}, awaited at {frame}")
 _LOOP_SLEEPS = Template("its event loop ({thread}) sleeps in {call}{limit}")
 _NO_TIMER = Template(", without a timer")
 
+_OCCUPIED = Template(
+    "{count:n worker} of {pool} {count:v waits|wait} for {count:v its client|their clients} to send something{at}, and "
+    "{queued:n job} {queued:v wait} in its queue"
+)
+_OCCUPIED_REMEDY = Template(
+    "Give reads from clients a time limit (socket.settimeout, the server's timeout option), keep idle connections out of the "
+    "workers, and read a request's whole body, or close the connection, before it is answered."
+)
 #: System calls in which a client waits for an answer; least looks, and least share of them in such a call.
 _RECEIVES = ("recvfrom", "recvmsg", "read", "poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait")
 _LOOKS, _MOSTLY = 10, 0.8
@@ -133,6 +142,7 @@ def match(view: View) -> Iterator[Answer]:
                 where = own_frame(thread.python), resource.remote if resource else None
                 found.append(Alike(where, who, _thread(view, process, thread, resource)))
         yield from told_once(found, THREADS_WAIT)
+        yield from (_occupied(view, process, pool) for pool in process.pools if _is_occupied(view, process, pool))
         yield from _tasks(view, process)
 
 
@@ -287,6 +297,43 @@ def _keeps_out(view: View, process: Process, thread: Thread, resource: Resource,
         ),
         culprits=(view.culprit(process, frame, thread),) if frame is not None else (),
         victims=tuple(view.victim(one, main) for one in others for main in [view.main(one)] if main is not None),
+        pid=process.pid,
+    )
+
+
+def _is_occupied(view: View, process: Process, pool: Pool) -> bool:
+    """Return whether jobs are queued in a pool all of whose workers wait, without an end, for what their clients have to send."""
+    resources = {r.id: r for r in process.resources}
+    workers = [thread for tid in pool.threads for thread in [view.thread(process, tid)] if thread is not None]
+    waits = [(thread, thread.wait, resources.get(thread.wait.resource or "")) for thread in workers if thread.wait]
+    return (
+        bool(view.window and is_full(pool))
+        and all(
+            link is not None and link.accepted is True and lasts(wait) and not view.moves(thread)
+            for thread, wait, link in waits
+        )
+        and len(waits) == len(pool.threads)
+    )
+
+
+def _occupied(view: View, process: Process, pool: Pool) -> Match:
+    """Return the match of a server's pool whose workers are kept by silent clients."""
+    workers = [thread for tid in pool.threads for thread in [view.thread(process, tid)] if thread is not None]
+    places = [(thread, frame) for thread in workers for frame in [own_frame(thread.python)] if frame is not None]
+    resources = {r.id: r for r in process.resources}
+    links = [resources[t.wait.resource or ""] for t in workers if t.wait is not None and t.wait.resource in resources]
+    return Match(
+        confidence="likely",
+        summary=_OCCUPIED(
+            count=len(workers),
+            pool=pool.description,
+            at=clauses.at(places[0][1]) if places else None,
+            queued=pool.queued,
+        ),
+        evidence=tuple(dict.fromkeys(link.description for link in links)),
+        culprits=tuple(dict.fromkeys(view.culprit(process, frame, thread) for thread, frame in places)),
+        victims=tuple(view.victim_of(agent) for agent in view.graph.behind(frozenset({Agent(process.pid)}))[:20]),
+        remedy=_OCCUPIED_REMEDY(),
         pid=process.pid,
     )
 

@@ -6,7 +6,7 @@ from typing import Dict, Optional
 
 import pytest
 
-from postmortem.evidence import End, Process, Resource, Task, TaskWait, Thread, Wait, Waker
+from postmortem.evidence import End, Pool, Process, Resource, Task, TaskWait, Thread, Wait, Waker
 from postmortem.evidence import replace as changed
 from postmortem.evidence.vocabulary import TaskWaitKind, WakerGrade
 
@@ -219,6 +219,46 @@ def test_requests_of_the_process_itself_that_are_at_work(left: float, request_: 
     engine = thread(2, (frame("seal", 24), *serves), wait=nap, counters=counters())
     known = evidence(process([main, engine], resources=(here,)), window=1.0)
     assert found(known).get("network-wait") == expected
+
+
+@pytest.mark.parametrize(
+    ("queued", "accepted", "left", "expected"),
+    [(1, True, None, True), (0, True, None, False), (1, False, None, False), (1, True, 5.0, False)],
+    ids=["silent-clients", "nothing-queued", "own-requests", "give-up"],
+)
+def test_a_servers_workers_that_silent_clients_keep(
+    queued: int, accepted: bool, left: Optional[float], expected: bool
+) -> None:
+    """Each by itself serves as it should; together they keep the next request from being served at all."""
+    links = [
+        Resource(
+            f"s-{tid}",
+            "socket",
+            f"socket b → c{tid}",
+            local="b:80",
+            remote=f"c:{tid}",
+            accepted=accepted,
+            waiters=(tid,),
+        )
+        for tid in (2, 3)
+    ]
+    waits = changed(SOCKET, endless=left is None, remaining_s=left, timeout_s=left)
+    workers = [
+        thread(
+            tid,
+            (frame("read", 63, "/venv/lib/python3.12/site-packages/web/http.py"),),
+            wait=changed(waits, resource=f"s-{tid}"),
+            counters=counters(),
+        )
+        for tid in (2, 3)
+    ]
+    pool = Pool("executor-1", "ThreadPoolExecutor", "ThreadPoolExecutor pool", threads=(2, 3), queued=queued, limit=2)
+    polls = thread(
+        1, stack("selectors.select"), wait=Wait("event-loop", "epoll_wait", endless=True), counters=counters()
+    )
+    known = evidence(process([polls, *workers], resources=tuple(links), pools=(pool,), listening=(80,)), window=1.0)
+    told = [f for f in classify(known).findings if "to send something" in str(f.summary)]
+    assert [(f.pattern, f.confidence) for f in told] == ([("network-wait", "likely")] if expected else [])
 
 
 @pytest.mark.parametrize(
