@@ -55,7 +55,7 @@ def kinds() -> List[object]:
 
 
 def old_and_new() -> List[object]:
-    """The same for what depends on nothing but how attributes and frames are stored."""
+    """Return an old interpreter and a new one, for what depends on nothing but how attributes and frames are stored."""
     return [one(wanted.BY_ID[name]) for name in ("3.8", "3.12")]
 
 

@@ -21,6 +21,8 @@ MOST_PACE = 1000.0
 
 #: Switch intervals: code in Python lets go of the GIL within one or two if another thread wants it.
 LONG_HOLD = 20
+#: Least share of the window in which it is kept for so long that calls are to blame which do not heed the timer.
+MIN_KEPT = 0.8
 #: Hand-overs in that time, on average, from which looks at the holder tell nothing of what is between them.
 MOST_HANDED = 5.0
 
@@ -77,18 +79,18 @@ def waited(view: View, thread: Thread) -> float:
     return waits / view.window if view.window else 0.0
 
 
-def kept(view: View, process: Process) -> float:
-    """Return the share of the window in which a thread had the GIL for many switch intervals without a pause.
+def kept_long(view: View, process: Process) -> bool:
+    """Return whether threads had the GIL for many switch intervals at a time, for nearly all of the window.
 
-    0 with more hand-overs: looks that found it with the same thread may then have missed others in between.
+    Not with many hand-overs: looks that found it with the same thread may then have missed others in between.
     """
     gil = process.gil
     interval = max(SWITCH_INTERVAL, (gil.switch_interval if gil is not None else None) or 0.0)
     often = (gil.handoffs_per_s if gil is not None else None) or 0.0
-    if often * LONG_HOLD * interval >= MOST_HANDED:
-        return 0.0
+    if not view.window or often * LONG_HOLD * interval >= MOST_HANDED:
+        return False
     held = (s.last_s - s.first_s for t in process.threads for s in t.timeline if s.doing == "holds")
-    return sum(each for each in held if each >= LONG_HOLD * interval) / view.window if view.window else 0.0
+    return sum(each for each in held if each >= LONG_HOLD * interval) >= MIN_KEPT * view.window
 
 
 def computing(view: View, threads: List[Thread]) -> List[Thread]:

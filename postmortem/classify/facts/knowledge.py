@@ -106,6 +106,9 @@ FEEDS = tuple(itertools.product(multiprocessing("queues"), ("_feed",)))
 #: What reads an item from that pipe, and what waits until all items are done.
 _GETS = tuple(itertools.product(multiprocessing("queues"), ("get",)))
 _JOINS = tuple(itertools.product(multiprocessing("queues"), ("join",)))
+#: System calls that wait until one of several descriptors is ready.
+SELECT_CALLS = frozenset(("select", "pselect6", "poll", "ppoll", "epoll_wait", "epoll_pwait"))
+
 #: Frames of a waiter among which the method of such a queue is.
 _INNERMOST = 5
 #: The frame in which a child of multiprocessing begins.

@@ -7,14 +7,14 @@ from typing import FrozenSet, List, Optional, Set
 from ...evidence import Process, Resource, Wait
 from ...evidence.vocabulary import TaskWaitKind, WaitKind
 from ...waitgraph import Agent
-from .knowledge import own_frame
+from .knowledge import SELECT_CALLS, own_frame
 from .view import View
 
 #: Waits for a signal, an item or a permit, which code of the same process gives; of threads those for an event or a queue are
 #: of the kind of the condition inside.
 _SIGNALS: FrozenSet[WaitKind] = frozenset(("condition", "semaphore"))
 #: System calls that wait for a connection, or for one of several descriptors, a listening socket perhaps among them.
-_ACCEPTS = frozenset(("accept", "accept4", "select", "pselect6", "poll", "ppoll", "epoll_wait", "epoll_pwait"))
+_ACCEPTS = SELECT_CALLS | {"accept", "accept4"}
 #: Seconds: a wait that lasts longer is none at the end of which an answer is expected.
 _SOON_S = 60.0
 _TASK_SIGNALS: FrozenSet[TaskWaitKind] = frozenset(("condition", "event", "queue"))

@@ -196,9 +196,7 @@ def _asks_a_peer(frame: PythonFrame) -> bool:
 
 
 #: System calls on descriptors that a lone core says nothing about.
-_POLLS = frozenset(
-    ("poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "recvfrom", "recvmsg", "connect")
-)
+_POLLS = knowledge.SELECT_CALLS | {"recvfrom", "recvmsg", "connect"}
 _PATTERNS: Dict[RootKind, str] = {
     "lock": "orphaned-lock",
     "permits": "pool-exhausted",

@@ -16,9 +16,6 @@ _ACCEPTS = ("accept", "accept4")
 #: Descriptors that only the kernel, the user or the program itself feeds.
 _FED: FrozenSet[ResourceKind] = frozenset(("eventfd", "timerfd", "signalfd", "inotify"))
 
-#: System calls that wait for one of several descriptors.
-_SELECTS = frozenset(("select", "pselect6", "poll", "ppoll", "epoll_wait", "epoll_pwait"))
-
 
 def serves(view: View, process: Process, thread: Thread) -> bool:
     """Return whether a thread is in the dispatch frame of a pool or server: it waits for a job, a connection or a request."""
@@ -52,7 +49,12 @@ def _wakes_itself(process: Process, thread: Thread, resource: Resource) -> bool:
     gunicorn's master does so; multiprocessing's pipes are for items.
     """
     wait, inner = thread.wait, next(iter(thread.python), None)
-    polls = wait is not None and wait.syscall in _SELECTS and wait.endless is False and resource.kind == "pipe"
+    polls = (
+        wait is not None
+        and wait.syscall in knowledge.SELECT_CALLS
+        and wait.endless is False
+        and resource.kind == "pipe"
+    )
     library = inner is not None and knowledge.is_library(inner) and not knowledge.is_stdlib(inner)
     return polls and library and any(end.pid == process.pid and "w" in end.mode for end in resource.ends)
 

@@ -25,7 +25,6 @@ _ALWAYS, _IN_SELECT, _OWN = 0.8, 0.03, 0.9
 #: Voluntary switches a second from which the loop does sleep in select; and least looks at its system call that tell more: a
 #: thread that waits for the GIL gives up the CPU, too.
 _SLEEPS, _LOOKS = 20.0, 10
-_CALLS = frozenset(("select", "pselect6", "poll", "ppoll", "epoll_wait", "epoll_pwait"))
 
 _SUMMARY = Template("the select loop of {thread} turns without pause at {frame}: something is ready at every turn")
 _TURNS = Template(
@@ -63,7 +62,7 @@ def _sleeps(thread: Thread, often: float) -> bool:
     """Return whether a thread sleeps in its calls of select; ``often``: its voluntary switches per second."""
     seen = thread.counters.syscalls if thread.counters is not None else {}
     if sum(seen.values()) >= _LOOKS:
-        return not _CALLS.isdisjoint(seen)
+        return not knowledge.SELECT_CALLS.isdisjoint(seen)
     return often > _SLEEPS
 
 

@@ -25,7 +25,7 @@ from ....evidence import Process, PythonFrame, Thread
 from ....findings import Culprit, Template, Text
 from ...facts import clauses
 from ...facts.clauses import named
-from ...facts.gil import RUNS_WITHOUT, behind_a_lock, computing, kept, rates_of, runs_without, waited
+from ...facts.gil import RUNS_WITHOUT, behind_a_lock, computing, kept_long, rates_of, runs_without, waited
 from ...facts.knowledge import is_library, own_frame
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
@@ -56,8 +56,6 @@ ASLEEP = 0.2
 NEVER_ASLEEP = 0.08
 #: Least share of the window in which a thread that has little to compute waits for the GIL behind one that does not pause.
 MOSTLY = 0.5
-#: Share of the window in which long holds of the GIL show that calls keep it which do not heed the timer.
-MOSTLY_KEPT = 0.8
 #: Least share of the timer's rate; a slower rate means that one thread keeps the GIL.
 SLOW = 0.1
 
@@ -131,7 +129,7 @@ def _why_not(view: View, process: Process, total: float, wanted: float) -> Optio
         return _GIL_FREE(pid=process.pid)
     if wanted < LOW or total > HIGH:
         return _NOT_ONE_CORE(pid=process.pid, total=total)
-    if kept(view, process) >= MOSTLY_KEPT:
+    if kept_long(view, process):
         return _KEPT(pid=process.pid)
     rates = rates_of(view, process)
     if rates is not None and (rates.fast or rates.handoffs < SLOW * rates.pace * rates.part):

@@ -24,7 +24,7 @@ from ....evidence import NativeFrame, Process, PythonFrame, Thread
 from ....findings import Confidence, Template, Text
 from ...facts import native
 from ...facts.clauses import named
-from ...facts.gil import SWITCH_INTERVAL, kept, runs_without, waited
+from ...facts.gil import SWITCH_INTERVAL, kept_long, runs_without, waited
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
 
@@ -54,8 +54,8 @@ MIN_STABLE, MIN_IN_TURNS = 0.95, 0.6
 SELDOM = 0.05
 #: Least threads that wait for it, where it is handed over now and then: one alone may have come just now.
 CROWD = 2
-#: Least share of the window in which the GIL was kept for long, and in which each of a crowd waited for it.
-MIN_KEPT, MIN_WAITED = 0.8, 0.25
+#: Least share of the window in which each of a crowd waited for it.
+MIN_WAITED = 0.25
 #: Seconds: without a window, a wait with a shorter timeout is unremarkable.
 LONG = 60
 
@@ -142,7 +142,7 @@ def _seldom_lets_go(view: View, process: Process, holder: Thread, handoffs: int,
 def _keep_it(view: View, process: Process, waiting: List[Thread]) -> bool:
     """Return whether long calls kept the GIL, one after the other, for nearly all of the window while several waited for it."""
     crowd = sum(waited(view, thread) >= MIN_WAITED for thread in waiting)
-    return crowd >= CROWD and kept(view, process) >= MIN_KEPT
+    return crowd >= CROWD and kept_long(view, process)
 
 
 def _stays(view: View, holder: Thread, waiting: List[Thread]) -> bool:

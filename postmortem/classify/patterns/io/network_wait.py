@@ -22,7 +22,7 @@ from ....findings.found import Said
 from ....waitgraph import Agent, Edge
 from ...facts import clauses
 from ...facts.alike import TASKS_WAIT, THREADS_WAIT, Alike, told_once
-from ...facts.knowledge import awaits_network, own_frame
+from ...facts.knowledge import SELECT_CALLS, awaits_network, own_frame
 from ...facts.peers import answers_later, by_network, goes_on_soon, is_with_itself, kept_out, lasts
 from ...facts.sessions import is_unasked
 from ...facts.view import View
@@ -80,7 +80,7 @@ _OCCUPIED_REMEDY = Template(
     "workers, and read a request's whole body, or close the connection, before it is answered."
 )
 #: System calls in which a client waits for an answer; least looks, and least share of them in such a call.
-_RECEIVES = ("recvfrom", "recvmsg", "read", "poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait")
+_RECEIVES = SELECT_CALLS | {"recvfrom", "recvmsg", "read"}
 _LOOKS, _MOSTLY = 10, 0.8
 _ROUNDS = Template("{thread} gets its answers from {peer}, but waits for them {share:.0%} of the time{at}")
 _WOKE = Template("{thread} gave up the CPU {often:.0f} times a second: that many answers came, or fewer")
@@ -142,7 +142,7 @@ def match(view: View) -> Iterator[Answer]:
                 where = own_frame(thread.python), resource.remote if resource else None
                 found.append(Alike(where, who, _thread(view, process, thread, resource)))
         yield from told_once(found, THREADS_WAIT)
-        yield from (_occupied(view, process, pool) for pool in process.pools if _is_occupied(view, process, pool))
+        yield from (one for pool in process.pools for one in [_occupied(view, process, pool)] if one is not None)
         yield from _tasks(view, process)
 
 
@@ -301,41 +301,31 @@ def _keeps_out(view: View, process: Process, thread: Thread, resource: Resource,
     )
 
 
-def _is_occupied(view: View, process: Process, pool: Pool) -> bool:
-    """Return whether jobs are queued in a pool all of whose workers wait, without an end, for what their clients have to send."""
+def _occupied(view: View, process: Process, pool: Pool) -> Optional[Match]:
+    """Return the match of a server's pool with queued jobs, all of whose workers wait, without an end, for silent clients."""
     resources = {r.id: r for r in process.resources}
     workers = [thread for tid in pool.threads for thread in [view.thread(process, tid)] if thread is not None]
-    waits = [(thread, thread.wait, resources.get(thread.wait.resource or "")) for thread in workers if thread.wait]
-    return (
-        bool(view.window and is_full(pool))
-        and all(
-            link is not None and link.accepted is True and lasts(wait) and not view.moves(thread)
-            for thread, wait, link in waits
-        )
-        and len(waits) == len(pool.threads)
-    )
-
-
-def _occupied(view: View, process: Process, pool: Pool) -> Match:
-    """Return the match of a server's pool whose workers are kept by silent clients."""
-    workers = [thread for tid in pool.threads for thread in [view.thread(process, tid)] if thread is not None]
+    links = [resources.get(thread.wait.resource or "") if thread.wait is not None else None for thread in workers]
+    kept = [link for thread, link in zip(workers, links) if link is not None and _is_kept(view, thread, link)]
+    if not view.window or not is_full(pool) or len(kept) < len(pool.threads):
+        return None
     places = [(thread, frame) for thread in workers for frame in [own_frame(thread.python)] if frame is not None]
-    resources = {r.id: r for r in process.resources}
-    links = [resources[t.wait.resource or ""] for t in workers if t.wait is not None and t.wait.resource in resources]
+    at = clauses.at(places[0][1]) if places else None
+    behind = view.graph.behind(frozenset(Agent(process.pid, thread.tid) for thread in workers))
     return Match(
         confidence="likely",
-        summary=_OCCUPIED(
-            count=len(workers),
-            pool=pool.description,
-            at=clauses.at(places[0][1]) if places else None,
-            queued=pool.queued,
-        ),
-        evidence=tuple(dict.fromkeys(link.description for link in links)),
+        summary=_OCCUPIED(count=len(workers), pool=pool.description, at=at, queued=pool.queued),
+        evidence=tuple(dict.fromkeys(link.description for link in kept)),
         culprits=tuple(dict.fromkeys(view.culprit(process, frame, thread) for thread, frame in places)),
-        victims=tuple(view.victim_of(agent) for agent in view.graph.behind(frozenset({Agent(process.pid)}))[:20]),
+        victims=tuple(view.victim_of(agent) for agent in behind if not agent.is_process)[:20],
         remedy=_OCCUPIED_REMEDY(),
         pid=process.pid,
     )
+
+
+def _is_kept(view: View, thread: Thread, link: Resource) -> bool:
+    """Return whether a thread waits on a connection that its server has accepted, and did not go on during the window."""
+    return link.accepted is True and thread.wait is not None and lasts(thread.wait) and not view.moves(thread)
 
 
 def _tasks(view: View, process: Process) -> Iterator[Answer]:

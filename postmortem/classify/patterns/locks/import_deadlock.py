@@ -25,6 +25,7 @@ from ...facts import clauses
 from ...facts.knowledge import own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
+from .queuedwork import stays
 
 PATTERN = Pattern(
     id="import-deadlock",
@@ -52,8 +53,6 @@ _GOES_ON = Template(
     "{count:n import} of process {pid} {count:v has|have} waiters, but "
     "{count:v the importing thread|the importing threads} can go on"
 )
-#: Seconds: a wait with a longer time limit ends with an error, and not with what is waited for.
-LONG_S = 60.0
 _IMPORTS = Template("{importer} is importing {module}{where}, and waits{at}")
 _WAITS = Template("{waiter} waits{at} until {module} is imported")
 
@@ -92,7 +91,7 @@ def _named(view: View, process: Process, owner: Thread, waiters: List[Thread]) -
     resource = view.graph.places.resource(process.pid, edge.resource) if edge is not None else None
     if edge is None or resource is None or view.moves(owner):
         return False
-    if edge.endless is not True and (edge.endless is None or (edge.remaining_s or 0.0) < LONG_S):
+    if edge.endless is None or not stays(edge):
         return False
     behind = {Agent(process.pid, thread.tid) for thread in waiters}
     naming = [Agent(process.pid, w.tid, w.task) for w in resource.wakers if w.grade == "names" and (w.tid or w.task)]

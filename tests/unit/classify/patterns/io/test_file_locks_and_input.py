@@ -57,7 +57,7 @@ def test_a_lock_on_a_file() -> None:
     (True, "accept4", "likely"), (False, "accept4", "possible"), (True, "recvfrom", "possible"),
 ])  # fmt: skip
 def test_a_lock_that_a_server_only_inherited(inherits: bool, call: str, expected: str) -> None:
-    """Whoever acquired it has ended. A server that goes on from client to client never comes to release it."""
+    """The process that acquired it has ended. A server that goes on from client to client never comes to release it."""
     main = thread(OTHER, stack("serve"), wait=Wait("socket", call), counters=counters(0.01, switches=50), is_main=True)
     known = lock_wait(OTHER, of(OTHER, (main,), ()))
     (waiter, server) = known.processes

@@ -87,7 +87,7 @@ def test_a_loop_whose_header_is_the_wait_goes_on() -> None:
 
 @pytest.mark.parametrize(("left", "expected"), [(2.8, "possible"), (600.0, "likely")])
 def test_a_thread_whose_result_is_being_made(left: float, expected: str) -> None:
-    """Who will set the future sleeps for some seconds, as machines are paced; a sleep of minutes is no work."""
+    """The thread that will set the future sleeps for some seconds, as machines are paced; a sleep of minutes is no work."""
     shut = shutting_down(Wait("condition", "futex", "f-1", endless=True))
     paces = thread(
         9, (frame("make", 50),), daemon=True, counters=counters(),
