@@ -37,7 +37,7 @@ from ...roots.works import may_leave
 from ..asyncio.stucktasks import for_notifications, lost, stuck_tasks
 from .clientloops import blocked_clients
 from .othercauses import SIGNALLED, other_cause, signals_itself
-from .oversleeping import overslept
+from .oversleeping import overslept, unsignalled
 
 PATTERN = Pattern(
     id="missed-wakeup",
@@ -125,6 +125,7 @@ def match(view: View) -> Iterator[Answer]:
         yield from (one for pool in process.pools for one in _never_collected(view, process, pool))
         yield from _not_notified(view, process)
     yield from overslept(view)
+    yield from unsignalled(view)
 
 
 def _not_notified(view: View, process: Process) -> Iterator[Match]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence
+from typing import Any, Optional, Sequence, Tuple
 
 import pytest
 
@@ -223,3 +223,28 @@ def test_a_librarys_native_thread_that_waits_for_work_misses_nothing() -> None:
     told = whole([waits(1, "q", 53, *JOIN), helper], resources=(jobs(), work))
     assert found(told)["missed-wakeup"] == "proven"
     assert "1 other thread" not in classify(told).findings[0].summary
+
+
+@pytest.mark.parametrize(
+    ("left", "joined", "wakers", "expected"),
+    [
+        (21_000.0, True, (), "likely"),
+        (30.0, True, (), "possible"),
+        (21_000.0, False, (), None),
+        (21_000.0, True, (Waker("reach", "memory", tid=3, grade="names"),), "possible"),
+    ],
+    ids=["gives-up-tomorrow", "gives-up-soon", "nobody-waits-for-it", "somebody-can-signal"],
+)
+def test_a_wait_that_only_a_far_time_limit_will_end(
+    left: float, joined: bool, wakers: Tuple[Waker, ...], expected: Optional[str]
+) -> None:
+    """A scheduler's thread sleeps on an event that has been replaced; its limit is the time until the next job."""
+    event = Resource("e", "event", "Event whose name was not found (not set)", waiters=(2,), closed=True, wakers=wakers)
+    wait = Wait("condition", "futex", "e", endless=False, timeout_s=left + 5, remaining_s=left)
+    waits_long = thread(2, (*stack("threading.wait"), frame("loop", 28)), wait=wait, counters=counters())
+    beats = thread(3, (frame("beat", 9),), wait=Wait("sleep", "clock_nanosleep", timeout_s=0.5, endless=False))
+    ends = Resource("t", "thread", "thread APScheduler", 2, "recorded", waiters=(1,) if joined else ())
+    close = Wait("lock", "futex", "t", endless=True) if joined else Wait("sleep", "clock_nanosleep", timeout_s=1.0)
+    main = thread(1, (*stack("threading.join"), frame("close", 79)), wait=close, counters=counters())
+    known = whole([main, waits_long, beats], resources=(event, ends))
+    assert found(known).get("missed-wakeup") == expected
