@@ -300,8 +300,13 @@ def total():
 def add():
     with lock.writing():             # holds
         total()
+class Desk:                          # refers to the lock, but being inside takes nothing of it
+    def __init__(self): self.lock = lock
+    def __enter__(self): return self
+    def __exit__(self, *problem): pass
 def beat():
-    while True: time.sleep(0.5)
+    with Desk():
+        while True: time.sleep(0.5)
 threading.Thread(target=beat, name="beat", daemon=True).start()
 adding = threading.Thread(target=add, name="adding")
 adding.start()

@@ -127,15 +127,15 @@ def _in_frames(python: Python, frames: Iterable[Frame]) -> Iterator[int]:
     for frame in itertools.islice(frames, _MOST_FRAMES):
         known = list(itertools.islice(python.frames.locals(frame), _MOST_LOCALS))
         values = [value for _name, value in known]
-        values += _sockets_of(python, values[0]) if known and known[0][0] == _SELF else []
+        values += _parts_of(python, values[0]) if known and known[0][0] == _SELF else []
         for value in values:
             number = _descriptor(python, value)
             if number is not None:
                 yield number
 
 
-def _sockets_of(python: Python, value: int) -> List[int]:
-    """Return the attributes of an object whose method runs: a server has its listening socket there, a handler its connection."""
+def _parts_of(python: Python, value: int) -> List[int]:
+    """Return the attributes of an object whose method runs: a server's, or a connection's handler's, have its socket."""
     try:
         return list(itertools.islice(attributes(python.objects, value).values(), _MOST_LOCALS))
     except (Fault, NotThat):

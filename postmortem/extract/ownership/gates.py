@@ -213,10 +213,11 @@ class Gates:
         What entering it means is inferred from its name: of a lock for readers and writers, who reads holds it, too.
         """
         inside = {want.waiting.agent: want.depth for want in wants if want.waiting.agent.tid is not None}
+        taking = self._taking(thing, wants)
         claims = [
             _Claim(root.agent, "inferred", root, manager)
             for manager, root in self._bodies
-            if root.agent.tid is not None and root.depth > inside.get(root.agent, -1) and self._enters(manager, thing)
+            if root.agent.tid is not None and root.depth > inside.get(root.agent, -1) and self._enters(manager, taking)
         ]
         agents = dict.fromkeys(claim.agent for claim in claims) or dict.fromkeys(self._recorded(thing))
         if not inside or not agents:
@@ -228,12 +229,11 @@ class Gates:
         self._owned[thing] = next((claim for claim in claims if claim.agent == agent), _Claim(agent, "inferred", None))
         return changed(made, owner_tid=agent.tid, owner_basis="inferred")
 
-    def _enters(self, manager: int, thing: int) -> bool:
-        """Return whether a context manager is the lock itself, was made by a method of it, or refers to it."""
+    def _enters(self, manager: int, taking: Taking) -> bool:
+        """Return whether a method of the lock made a context manager, or entering it did what others now wait in."""
         generator = self._python.locks.generator_frame(manager)
-        if generator is not None:
-            return self._self(generator) == thing
-        return manager == thing or thing in self._parts.attributes(manager).values()
+        made = generator is not None and self._self(generator) == taking.thing
+        return made or self._lending.begins(manager, generator, taking)
 
     def _recorded(self, thing: int) -> Iterator[Agent]:
         """Yield the threads that the lock's own attributes name as its holder."""
@@ -246,10 +246,7 @@ class Gates:
 
     def _gate(self, thing: int, wants: Sequence[_Wants]) -> Optional[Resource]:
         """Return the resource of an object, without id and waiters; None if nothing shows that it lends."""
-        taken = [f for w in wants for f in w.waiting.frames[: w.depth + 1] if self._self(f) == thing]
-        codes = {frame.code.address: frame for frame in taken}
-        names = frozenset(frame.code.name for frame in taken)
-        taking = Taking(thing, frozenset(codes), names, tuple(codes.values()))
+        taking = self._taking(thing, wants)
         inside = {want.waiting.agent: want.depth for want in wants}
         numbers, idle = self._lending.numbers(thing), self._lending.idle(thing)
         requests = self._requests(thing, wants)
@@ -280,6 +277,12 @@ class Gates:
             value=left,
             limit=limit,
         )
+
+    def _taking(self, thing: int, wants: Sequence[_Wants]) -> Taking:
+        """Return the methods of an object in which agents wait."""
+        inside = [f for w in wants for f in w.waiting.frames[: w.depth + 1] if self._self(f) == thing]
+        codes = {frame.code.address: frame for frame in inside}
+        return Taking(thing, frozenset(codes), frozenset(f.code.name for f in inside), tuple(codes.values()))
 
     def _is_called(self, want: _Wants) -> bool:
         """Return whether the program called the object's method: not the loop of a thread or task of its own."""

@@ -428,7 +428,7 @@ def _native(view: View, process: Process, thread: Thread, lock: Resource, inside
     in_circle = sum(edge.kind in _HELD for edge in way.cycle) > 1  # of several locks, which is then the cause
     # the holder waits for another process, which is about to go on: it is only slow
     soon = owner is not None and way.end.pid not in (process.pid, owner.pid) and goes_on_soon(view, way.end)
-    works = owner is not None and holder is not None and view.moves(holder)
+    works = holder is not None and view.moves(holder)
     less = moves or in_circle or soon or works
     return Match(
         confidence="possible" if less else "proven" if stuck and not lock.owner_gone else "likely",

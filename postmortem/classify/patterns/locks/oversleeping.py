@@ -24,7 +24,7 @@ _SUMMARY = Template(
     "{agent} {verb} {what}{at}{others}; everything that could signal it sleeps for long, or waits itself"
 )
 _FAR = Template("{agent} {verb} {what}{at}, and nothing is left that could end the wait before its time limit")
-_GIVES_UP = Template("{agent} gives up in {seconds:,.0f} s, long after the program should have ended")
+_GIVES_UP = Template("{agent} gives up only in {seconds:,.0f} s")
 _OTHERS = Template(" (and so {count:v does|do} {count:n other})")
 _UNREADABLE = Template("memory does not show whether one of them should have signalled before")
 _REFERS = Template("{waker} refers to it, and {doing}")
@@ -57,16 +57,17 @@ def unsignalled(view: View) -> Iterator[Match]:
             if edge is None or not edge.signals or resource is None or resource.closed is not True or resource.wakers:
                 continue
             waiting = [one for one in view.graph.behind(frozenset((agent,))) if one != agent]
+            if not waiting:
+                continue  # it may rest on purpose
             frames = {one: own_frame(view.graph.places.stack(one)) for one in (agent, *waiting)}
-            if waiting:
-                yield Match(
-                    confidence="likely",
-                    summary=_FAR(agent=agent, verb=edge.verb, what=edge.what, at=clauses.at(frames[agent])),
-                    evidence=(_GIVES_UP(agent=agent, seconds=wait.remaining_s), *resource.because),
-                    culprits=tuple(view.culprit_of(a, f) for a, f in frames.items() if f is not None),
-                    victims=tuple(view.victim_of(one) for one in waiting if not one.is_process),
-                    pid=process.pid,
-                )
+            yield Match(
+                confidence="likely",
+                summary=_FAR(agent=agent, verb=edge.verb, what=edge.what, at=clauses.at(frames[agent])),
+                evidence=(_GIVES_UP(agent=agent, seconds=wait.remaining_s), *resource.because),
+                culprits=tuple(view.culprit_of(a, f) for a, f in frames.items() if f is not None),
+                victims=tuple(view.victim_of(one) for one in waiting if not one.is_process),
+                pid=process.pid,
+            )
 
 
 def _match(view: View, several: List[Tuple[Agent, Edge]]) -> Match:
