@@ -120,7 +120,7 @@ def raw_facts(
         read_window(folder, pid),
         {outer.get(tid, tid): seen for tid, seen in samples.items()},
         Descriptors(fds if isinstance(fds, dict) else {}, connections.net, pid, connections) if facts else None,
-        read_clocks(folder, pid),
+        read_clocks(folder, pid, facts.get("start_ticks")),
     )
 
 

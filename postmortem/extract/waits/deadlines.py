@@ -36,8 +36,8 @@ _RELATIVE = ("poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait",
 #: the few functions between it and the call.
 _NEAR = 256
 _NANO = 10**9
-#: Nanoseconds by which poll's milliseconds may exceed the time that was given.
-_ROUNDED = 2 * 10**6
+#: Nanoseconds by which poll's milliseconds may exceed the time that was given, and a clock tick the start of the process.
+_ROUNDED = 10**7
 
 
 def remaining(
@@ -96,14 +96,16 @@ def _interrupted(regs: Dict[str, int]) -> bool:
 def _kept(regs: Dict[str, int], memory: Memory, clocks: Clocks, given: Optional[float]) -> Optional[float]:
     """Return what remains until the deadline that a C function keeps, by its registers and stack; None unless unique.
 
-    A word is taken for it if it lies ahead, by no more than ``given``.
+    A word is taken for it if it lies ahead, by no more than ``given``. Of several, those are not that are addresses, the limit
+    itself, or the end of a wait that would have begun before the process did.
     """
     if given is None or clocks.monotonic is None:
         return None
-    now = int(clocks.monotonic * _NANO)
-    latest = now + int(given * _NANO) + _ROUNDED
-    found = {word for word in _words(regs, memory) if now < word <= latest}
-    found = {word for word in found if not _is_address(memory, word)} if len(found) > 1 else found
+    now, limit = int(clocks.monotonic * _NANO), int(given * _NANO)
+    found = {word for word in _words(regs, memory) if now < word <= now + limit + _ROUNDED}
+    if len(found) > 1:
+        earliest = int(((clocks.started or 0.0) + given) * _NANO) - _ROUNDED
+        found = {word for word in found if word >= earliest and word != limit and not _is_address(memory, word)}
     return round((found.pop() - now) / _NANO, clocks.digits) if len(found) == 1 else None
 
 

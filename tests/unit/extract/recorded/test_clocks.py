@@ -29,6 +29,7 @@ def test_what_is_damaged_is_unknown(written: str, clocks: Clocks, tmp_path: Path
     file.write_text(written)
     with Folder.at(str(tmp_path)) as folder:
         assert (read_clocks(folder, 7), read_clocks(folder, 8)) == (clocks, NO_CLOCKS)
+        assert read_clocks(folder, 7, 150) == clocks._replace(started=1.5)
 
 
 def test_times_until() -> None:

@@ -102,6 +102,15 @@ def test_a_poll_by_the_deadline_that_its_function_keeps() -> None:
     assert left("futex", 0x10, 0x80, 0, THEN, then=30.0, stack=nanos(5_012.5)) == 12.5  # as on musl
 
 
+def test_a_poll_beside_words_that_are_no_deadline() -> None:
+    """A constant, or the limit itself, may lie ahead; a wait cannot have begun before its process, nor before the machine."""
+    started = CLOCKS._replace(started=4_990.0)
+    assert left("poll", 0, 1, 30_000, given=30.0, stack=nanos(5_025.0, 5_012.5), clocks=started) == 25.0
+    assert left("poll", 0, 1, 30_000, given=30.0, stack=nanos(5_019.998, 5_025.0), clocks=started) is None
+    fresh = CLOCKS._replace(monotonic=20.0)
+    assert left("poll", 0, 1, 30_000, given=30.0, stack=nanos(30.0, 42.5), clocks=fresh) == 22.5
+
+
 def test_a_poll_whose_deadline_is_not_certain() -> None:
     """Two words that could be it, none, an unknown limit, a call that the interpreter did not make."""
     assert left("poll", 0, 1, 30_000, given=30.0, stack=nanos(5_012.5, 5_013.0)) is None
