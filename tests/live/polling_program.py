@@ -156,7 +156,7 @@ class Job:
     def __init__(self):
         self.loaded, self.result = False, None
         self.running, self.stopping, self.failed = True, False, False
-        self.stopped = False
+        self.stopped, self.connections = False, [object()]
 
 
 job = Job()
@@ -238,6 +238,11 @@ def event_local_contents():
     while True:
         if found:
             return
+        time.sleep(0.05)
+
+
+def event_contents_until_none_is_left():
+    while job.connections and not job.stopping:
         time.sleep(0.05)
 
 

@@ -56,6 +56,6 @@ def test_pollers_wait_for_what_they_ask(python: Any, tmp_path: Path) -> None:
     assert {name for name, wait in polls.items() if wait.endless is False} == {"limit_attempts", "limit_clock"}
     several = {"future_beside_jobs", "future_in_pauses", "thread_further", "event_two_variables"}
     several |= {"event_class_variable", "event_variable_of_class", "event_global"}
-    several |= {"event_contents", "event_missing_key", "event_local_contents"}
+    several |= {"event_contents", "event_missing_key", "event_local_contents", "event_contents_until_none_is_left"}
     assert {name for name, wait in polls.items() if wait.endless is None} <= several
     assert all(wait.kind == "sleep" for name, wait in waits.items() if name in ("rest_sleeping", "rest_schedule"))

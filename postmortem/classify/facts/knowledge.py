@@ -159,6 +159,9 @@ NATIVE_RESOLVES = frozenset((
     "socket_getaddrinfo",
 ))  # fmt: skip
 
+#: Functions of resolvers that are written in Python (dnspython 1.16-2.8, dns/query.py): each asks one name server.
+PYTHON_RESOLVES = tuple(("/dns/query.py", name) for name in ("udp", "tcp", "udp_with_fallback", "tls", "https", "quic"))
+
 #: Kernel functions in which a thread waits for a remote file system: interruptible (state S) in FUSE, until a signal
 #: arrives (fs/fuse/dev.c); NFS (net/sunrpc/sched.c), CIFS (fs/smb/client/transport.c), 9p (net/9p/client.c), Ceph, autofs.
 STORAGE = (
@@ -259,14 +262,21 @@ def is_loop_machinery(frame: PythonFrame) -> bool:
 
 
 def resolves(thread: Thread) -> bool:
-    """Return whether a thread waits in a call that resolves a name. Such a call runs no Python code."""
+    """Return whether a thread waits in a call that resolves a name, of the C library or of a resolver in Python."""
     if thread.wait is None:
         return False
+    if asks_name_server(thread) is not None:
+        return True
     if thread.calling is not None and thread.calling.function in RESOLVES:
         return True
     above = itertools.takewhile(lambda frame: isinstance(frame, NativeFrame), thread.stack)
     names = [frame.function or "" for frame in above if isinstance(frame, NativeFrame)]
     return any(name.replace("__GI_", "").lstrip("_") in NATIVE_RESOLVES for name in names)
+
+
+def asks_name_server(thread: Thread) -> Optional[PythonFrame]:
+    """Return the frame in which a resolver written in Python asks a name server; None without one."""
+    return next((frame for frame in thread.python if in_table(frame, PYTHON_RESOLVES)), None)
 
 
 def is_finalizer(frame: PythonFrame) -> bool:

@@ -302,17 +302,7 @@ class Follower:
 
     def rounds(self, loop: Loop) -> Optional[Rounds]:
         """Return the quiet rounds of a loop; None if there is none, or too much to follow."""
-        self._steps = 0
-        self._stored = frozenset(
-            node.id for node in ast.walk(loop) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        )
-        self._pause = self._pausing(loop)
-        if self._pause is None:
-            return None
-        try:
-            ends = self._once(loop, _Way())
-        except (TooMany, RecursionError):
-            return None
+        ends = self._followed(loop, lambda: self._once(loop, _Way()))
         again = [way for end, way in ends if end == _AGAIN and way.paused and not way.supposed]
         quiet = [way for way in again if not way.worked]
         if not quiet:
@@ -328,6 +318,27 @@ class Follower:
             self._length(),
         )
 
+    def merely_pauses(self, function: Function) -> bool:
+        """Return whether a function without a loop around its pause does nothing else of effect, by the values that it has."""
+        body = ast.Module(list(function.body), [])
+        ends = self._followed(body, lambda: self._block(function.body, _Way()))
+        ways = [way for _end, way in ends if way.paused and not way.supposed]
+        return bool(ways) and not any(way.worked for way in ways)
+
+    def _followed(self, code: ast.AST, follow: Callable[[], Ends]) -> Ends:
+        """Return how the ways through code with a pause end; none if it has no pause, or too many ways."""
+        self._steps = 0
+        self._stored = frozenset(
+            node.id for node in ast.walk(code) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        )
+        self._pause = self._pausing(code)
+        if self._pause is None:
+            return []
+        try:
+            return follow()
+        except (TooMany, RecursionError):
+            return []
+
     def _length(self) -> Optional[float]:
         """Return the seconds for which the loop sleeps, if its call says so."""
         call = self._pause
@@ -339,11 +350,11 @@ class Follower:
             value = constant.value if constant is not None else None
         return float(value) if isinstance(value, (int, float)) and value >= 0 else None
 
-    def _pausing(self, loop: Loop) -> Optional[ast.AST]:
+    def _pausing(self, code: ast.AST) -> Optional[ast.AST]:
         """Return the call in which the code pauses: the one at the place, else of its line one that pauses by its name."""
         found: List[ast.Call] = []
         awaited: List[ast.Call] = []  # asynchronous code pauses nowhere else
-        waiting: List[ast.AST] = [loop]
+        waiting: List[ast.AST] = [code]
         while waiting:
             node = waiting.pop()
             if isinstance(node, _DEFINITIONS):

@@ -138,18 +138,17 @@ class Polling:
             function = self._context.acquires.function(frame)
             if function is None or frame.line is None:
                 return None
-            span = _span(frame)
+            span, local = _span(frame), self._locals(frame)
+            follower = Follower(
+                self._memory,
+                self._named(frame),
+                local.__contains__,
+                span,
+                frame.line,
+                raises if depth == first else None,
+                runs,
+            )
             for loop in loops_around(function, span, frame.line):
-                local = self._locals(frame)
-                follower = Follower(
-                    self._memory,
-                    self._named(frame),
-                    local.__contains__,
-                    span,
-                    frame.line,
-                    raises if depth == first else None,
-                    runs,
-                )
                 rounds = follower.rounds(loop)
                 if rounds is not None:
                     chosen = self._chosen(rounds, paused_on, depth)
@@ -157,7 +156,7 @@ class Polling:
                         found = self._at_work(loop, rounds, local, frames, depth)
                         return found or self._variable(loop, rounds, frame, depth)
                     return chosen
-            if not is_harmless(function):
+            if not is_harmless(function) and not follower.merely_pauses(function):
                 return None  # what calls it goes round with more than a pause
         return None
 
@@ -264,7 +263,7 @@ class Polling:
             return None
         constant = self._memory.constant(value)
         if constant is not None and isinstance(constant.value, tuple):
-            is_open = name not in changes and (read.role == "contents" or not constant.value)
+            is_open = name not in changes
             return _Tested(value, "contents", "" if not to and name in local else name, is_open)
         if read.role == "contents" or (not to and name in local) or self._memory.kind(value) is not None:
             return None

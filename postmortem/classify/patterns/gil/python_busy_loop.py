@@ -16,9 +16,11 @@ not move.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import Iterator, List, Optional, Tuple
 
+from .... import sourcepaths
 from ....evidence import Process, PythonFrame, Thread
 from ....findings import Template
 from ....findings.found import Said
@@ -61,6 +63,10 @@ _SAME = Template(
 )
 _CHANGES = Template(
     "variables that {function}, or a function that called it, uses change from round to round: {names:, }"
+)
+_ONLY_TURNS = Template(
+    "{function} is a loop of the server that this process runs: it turned, called no code of the program, and no other thread "
+    "waits for connections"
 )
 _NO_IO = Template("the process read and wrote nothing during the window")
 _LOOP_TURNS = Template("the event loop of {thread} keeps turning; no function blocks it")
@@ -112,15 +118,37 @@ def _busy(view: View, process: Process, thread: Thread) -> Iterator[Answer]:
         facts.append(_HOLDS(count=len(held)))
     if process.io is not None and not process.io.get("wchar") and not process.io.get("rchar"):
         facts.append(_NO_IO())
+    turns = _is_a_servers_loop(view, process, thread, stable)
+    if turns:
+        facts.append(_ONLY_TURNS(function=stable.function))
     delays = held and not any(map(view.moves, held))  # one that gets its turn is not kept by this thread for good
     delays = delays and not _goes_over_items(view, lines) and not _is_one_native_call(thread)
     yield Match(
-        confidence="likely" if delays or kept or (rounds is not None and rounds.same is True) else "possible",
+        confidence="likely" if delays or kept or turns or (rounds is not None and rounds.same is True) else "possible",
         summary=_said(view, thread, lines[0], part),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, thread) for f in view.loops_around(lines)),
         victims=tuple(view.victim(process, t) for t in held),
         pid=process.pid,
+    )
+
+
+def _is_a_servers_loop(view: View, process: Process, thread: Thread, stable: PythonFrame) -> bool:
+    """Return whether a library's loop in a process that listens turns, and nothing else: it calls no code of the program.
+
+    No variable of it was seen to go on, and no other thread waits for connections, as beside a long computation.
+    """
+    package, rounds = sourcepaths.package(stable.file), thread.rounds
+    if not process.listening or package is None or rounds is None or not rounds.turns or rounds.changed:
+        return False
+    sockets = {r.id for r in process.resources if r.kind == "socket" and r.listening}
+    others = [other.wait for other in process.threads if other is not thread and other.wait is not None]
+    if any(wait.kind == "event-loop" or wait.resource in sockets for wait in others):
+        return False
+    return all(
+        knowledge.is_stdlib(frame) or frame.file.startswith("<") or sourcepaths.package(frame.file) == package
+        for _count, frames in view.samples(thread)
+        for frame in itertools.takewhile(lambda f: (f.file, f.function) != (stable.file, stable.function), frames)
     )
 
 

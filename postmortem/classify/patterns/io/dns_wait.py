@@ -1,7 +1,8 @@
 """Waits for a host name to be resolved.
 
 **What it looks like.** A thread is inside `getaddrinfo` (or `gethostbyname`, …) and stays there; below it the C library waits
-for a name server. In asyncio the workers of the default executor stay there, and tasks wait for them.
+for a name server, as dnspython does in `dns.query`. In asyncio the workers of the default executor stay there, and tasks wait
+for them.
 
 **Easily mistaken for** `network-wait`, but no connection has been attempted yet, and its timeout does not apply; a healthy
 program that resolves many names, one after another.
@@ -24,7 +25,7 @@ from ....findings.found import Said
 from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.alike import THREADS_WAIT, Alike, told_once
-from ...facts.knowledge import own_frame, resolves
+from ...facts.knowledge import asks_name_server, own_frame, resolves
 from ...facts.suspended import victims, waiting_lines
 from ...facts.view import View
 from ...pattern import Answer, CannotTell, Match, No, Pattern
@@ -122,8 +123,9 @@ def _match(view: View, process: Process, thread: Thread) -> Match:
     who, at = clauses.named(thread), clauses.at(frame)
     full = _full(view, process, thread)
     sure = view.window is not None and (view.matters(process, thread) or bool(full) or _awaited(view, process, behind))
-    called = thread.calling.function if thread.calling is not None else "getaddrinfo"
-    seconds = thread.calling.lasts_s if thread.calling is not None else None
+    asks, calling = asks_name_server(thread), thread.calling
+    called = f"dns.query.{asks.function}" if asks is not None else calling.function if calling else "getaddrinfo"
+    seconds = calling.lasts_s if calling is not None else None
     lasts = _LASTS(seconds=seconds) if seconds else None
     facts: List[Said] = [_CALL(thread=who, function=called, at=at, lasts=lasts), *full]
     facts += [_AWAITS(socket=resource.description)] if resource is not None else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Dict, FrozenSet, Iterator, List, Optional, Tuple
 
 from ....evidence import Pool, Process, PythonFrame, Task, Thread
@@ -12,12 +13,12 @@ from ....sourcepaths import package
 from ....waitgraph import Agent
 from ....waitgraph.edges import EdgeKind
 from ...facts import clauses
-from ...facts.knowledge import is_library, is_stdlib, own_frame
+from ...facts.knowledge import in_table, is_library, is_stdlib, own_frame
 from ...facts.view import View
 from ...pattern import Match
 from ...roots.rest import in_request
 from ...roots.roots import frame_of, kind_of
-from ...roots.walk import Way, follow
+from ...roots.walk import Way, follow, telling
 from .queuedwork import (
     LONG_S,
     able_beside,
@@ -36,6 +37,9 @@ _ONLY = Template(
     "the only worker of {pool} is occupied by a job that waits{at}, and {queued:n job} {queued:v wait} in its queue"
 )
 _AT = Template("{count:n worker} {count:v wait} at {frame} for {what}")
+_INSIDE_LIBRARY = Template("{count:n worker} {count:v wait} at {frame} in native code; what for could not be read")
+_WANTS = Template("{agent} waits{at} for what a job in the queue would give, and no other code that can still run")
+_NAME = Template("{task} waits in the same queue for a host name to be resolved, which asyncio does in this pool, too")
 _STANDS = Template("none of them moved during the window")
 _ASKS = Template("none of them left its function during the window: each asks for an item again and again")
 _STAYS = Template("none of them left its job during the window, though they went on")
@@ -54,6 +58,8 @@ _ALL_PROCESSES = Template(
 _SAME_SERVER = Template("their parent is connected to {remote}, too, and takes the work for them from it")
 _BEHIND = Template("{count:n task} {count:v waits|wait} in {function} of {library} until one of these threads is free")
 _DECIDES = Template("what would decide it: whether what they wait for has to run on one of the threads of {function}")
+#: Functions of asyncio that give the resolving of a name to a loop's default pool (Lib/asyncio/base_events.py, 3.8-3.15).
+_NAMES = (("asyncio/base_events.py", "getaddrinfo"), ("asyncio/base_events.py", "getnameinfo"))
 #: Jobs in the queue for each worker, from which on a pool may be too small for jobs that only wait.
 CROWD = 4
 #: Innermost frames of a task among which the call is that gives work to a thread.
@@ -86,10 +92,41 @@ def occupied(view: View, process: Process) -> Iterator[Match]:
             yield _match(view, process, pool, ways)
         elif view.window and all(_stays_in_its_job(view, process, way) for way in ways):
             yield _match(view, process, pool, ways, asks=all(_consumes(view, process, way) for way in ways))
+        elif all(kind_of(view, way) == "native-lock" and _stands(view, way) for way in ways):
+            yield from _kept_in_libraries(view, process, pool, ways)
         elif (pool.queued or 0) >= CROWD * len(workers) and all(_is_outside(view, way) for way in ways):
             if all(_sleeps_long(view, way) for way in ways):
                 continue  # see sleeping
             yield _match(view, process, pool, ways, slow=True)
+
+
+def _kept_in_libraries(view: View, process: Process, pool: Pool, ways: List[Way]) -> Iterator[Match]:
+    """Yield a match for a pool whose workers wait inside libraries, for what was not read, if a queued job is waited for.
+
+    No thread of the process computes: none does for a library what its callers wait for.
+    """
+    wanting = [
+        (Agent(process.pid, thread.tid), thread)
+        for thread in process.threads
+        if thread.tid not in pool.threads and _wants_a_queued_job(view, process, pool, thread)
+    ]
+    if not wanting or any(map(view.computes, process.threads)):
+        return
+    found = _match(view, process, pool, ways)
+    frames = [(agent, frame) for agent, thread in wanting for frame in [own_frame(thread.python)] if frame is not None]
+    facts = (_WANTS(agent=agent, at=clauses.at(frame)) for agent, frame in frames[:_SEVERAL])
+    own = tuple(view.culprit_of(agent, frame) for agent, frame in frames)
+    yield replace(found, evidence=(*facts, *found.evidence), culprits=tuple(dict.fromkeys((*own, *found.culprits))))
+
+
+def _wants_a_queued_job(view: View, process: Process, pool: Pool, thread: Thread) -> bool:
+    """Return whether a thread waits for a signal, or an item, that only a job in a pool's queue would give."""
+    edge = telling(view, Agent(process.pid, thread.tid))
+    resource = view.graph.places.resource(process.pid, edge.resource) if edge is not None else None
+    if resource is None or resource.kind not in _SIGNALS or not stays(edge) or view.moves(thread):
+        return False
+    named = any(w.role == "runner" and w.tid in pool.threads and w.grade == "names" for w in resource.wakers)
+    return named and not able_beside(view, process, pool, resource)
 
 
 def crowded(view: View, process: Process) -> Iterator[Match]:
@@ -252,19 +289,38 @@ def _match(view: View, process: Process, pool: Pool, ways: List[Way], slow: bool
     sure = asks or (endless and (stands or view.window is None))
     sure = sure or ((endless or again) and not slow and asked_by_itself(process, pool))
     told = _SUMMARY(count=len(ways), pool=pool.description, at=at, queued=pool.queued) if len(ways) > 1 else None
+    tasks = _waiting_tasks(process, pool)
+    names = [task for task in tasks if any(in_table(frame, _NAMES) for frame in task.stack)]
+    given = Counter(frame for task in tasks for frame in [own_frame(task.stack)] if frame is not None)
+    by_task = [view.culprit_of(_agent(process, tasks, frame), frame) for frame, _count in given.most_common(1)]
     return Match(
-        confidence="likely" if sure and not slow and not able else "possible",
+        confidence="likely" if (names if slow else sure and not able) else "possible",
         summary=told or _ONLY(pool=pool.description, at=at, queued=pool.queued),
         evidence=(
-            *(_AT(count=count, frame=frame, what=what) for (frame, what), count in places.most_common(4)),
-            *_time(view, slow, asks, stands),
+            *(
+                _AT(count=count, frame=frame, what=what) if what else _INSIDE_LIBRARY(count=count, frame=frame)
+                for (frame, what), count in places.most_common(4)
+            ),
+            *(_NAME(task=Agent(process.pid, task=task.id)) for task in names[:1]),
+            *(() if slow and names else _time(view, slow, asks, stands)),
             *(_ABLE(what=resource.description) for resource in able[:1]),
         ),
-        culprits=tuple(view.culprit_of(first[frame], frame) for frame in dict.fromkeys(frames)),
+        culprits=(*(view.culprit_of(first[frame], frame) for frame in dict.fromkeys(frames)), *by_task),
         victims=tuple(view.victim_of(a) for a in view.graph.behind(frozenset(way.start for way in ways))[:20]),
         remedy=_REMEDY(),
         pid=process.pid,
     )
+
+
+def _waiting_tasks(process: Process, pool: Pool) -> List[Task]:
+    """Return the tasks that wait for jobs of a pool."""
+    jobs = {r.id for r in process.resources if any(w.role == "runner" and w.tid in pool.threads for w in r.wakers)}
+    return [task for task in process.tasks if task.wait is not None and task.wait.resource in jobs]
+
+
+def _agent(process: Process, tasks: List[Task], frame: PythonFrame) -> Agent:
+    """Return the first of some tasks that waits at a line."""
+    return next(Agent(process.pid, task=task.id) for task in tasks if own_frame(task.stack) == frame)
 
 
 def _time(view: View, slow: bool, asks: bool, stands: bool) -> Iterator[Text]:

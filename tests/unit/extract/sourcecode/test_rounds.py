@@ -124,3 +124,21 @@ def test_too_much_to_follow_is_nothing() -> None:
     """Each unknown condition doubles the ways."""
     branches = "".join(f"    if a{n}:\n        b{n} = 1\n    else:\n        c{n} = 1\n" for n in range(12))
     assert rounds(f"while not future.done():\n{branches}    time.sleep(1)  # here") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("lock.wait_once()  # here\nif nothing is not None:\n    nothing()", True),
+        ("lock.wait_once()  # here\nif running:\n    report_to_peers()", False),
+        ("report_to_peers()\nlock.wait_once()  # here", False),
+        ("with self.guard:\n    future.wait_once()  # here", True),
+    ],
+)
+def test_a_function_that_merely_pauses(text: str, expected: bool) -> None:
+    """Its only call of effect is the pause, by the values that it has: a callback that is None is not called."""
+    lines = ["def work():", *("    " + line for line in text.splitlines())]
+    function: Function = ast.parse("\n".join(lines)).body[0]  # type: ignore[assignment]
+    here = next(number for number, line in enumerate(lines, 1) if line.endswith("# here"))
+    follower = Follower(Objects(), NAMES.get, lambda name: name in ("timeout", "nothing"), None, here)
+    assert follower.merely_pauses(function) is expected

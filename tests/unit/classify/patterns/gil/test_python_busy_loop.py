@@ -120,3 +120,25 @@ def test_of_a_librarys_loop_the_programs_call_comes_first() -> None:
     """The line to change is the program's own; where the library spends the time is told after it."""
     cells = frame("_cells", 173, "/venv/lib/python3.12/site-packages/docx/table.py")
     assert lines(evidence(spinning((50, [cells, frame("field", 49), frame("main", 1)])))) == [49, 173]
+
+
+@pytest.mark.parametrize(
+    ("listening", "inner", "accepts", "expected"),
+    [
+        ((8000,), "/venv/lib/python3.12/site-packages/server/util.py", False, "likely"),
+        ((), "/venv/lib/python3.12/site-packages/server/util.py", False, "possible"),
+        ((8000,), "/app/program.py", False, "possible"),
+        ((8000,), "/venv/lib/python3.12/site-packages/server/util.py", True, "possible"),
+    ],
+)
+def test_the_loop_of_a_server_that_only_turns(
+    listening: Tuple[int, ...], inner: str, accepts: bool, expected: str
+) -> None:
+    """A request that it handles, or a computation beside another server, is work."""
+    run = frame("run", 231, "/venv/lib/python3.12/site-packages/server/worker.py")
+    known = spinning((30, [run, frame("main", 5)]), (20, [frame("tick", 3, inner), run, frame("main", 5)]))
+    looked = changed(known.threads[0], rounds=Rounds("run", run.file, 193, 30, 14, None, ()))
+    other = thread(2, [frame("serve", 9)], wait=Wait("socket", "accept4", "s", endless=True), counters=counters())
+    socket = Resource("s", "socket", "socket 127.0.0.1:8000", listening=True)
+    both = changed(known, threads=(looked, *((other,) if accepts else ())), resources=(socket,), listening=listening)
+    assert found(evidence(both))["python-busy-loop"] == expected

@@ -97,6 +97,17 @@ def test_a_name_server_that_does_not_answer() -> None:
     assert "10.0.0.53:53" in classify(known).findings[0].summary
 
 
+@pytest.mark.parametrize(("switches", "expected"), [(1, "likely"), (60, None)])
+def test_a_resolver_written_in_python(switches: int, expected: Optional[str]) -> None:
+    """Where dnspython waits for an answer; one after the other that come soon are no wait for a name."""
+    asks = frame("udp", 706, "/venv/lib/python3.12/site-packages/dns/query.py")
+    frames = (*stack("selectors.select"), asks, frame("records", 80))
+    waits = thread(1, frames, wait=ASKS, counters=counted({"S": 16}, {"poll": 16}, switches=switches))
+    known = evidence(process([waits], resources=(SERVER,)))
+    assert found(known).get("dns-wait") == expected
+    assert expected is None or "dns.query.udp" in classify(known).findings[0].evidence[0]
+
+
 def test_names_that_are_answered() -> None:
     """Hundreds of look-ups one after the other."""
     assert found(evidence(process([resolver(switches=60, lasts=None)], resources=(SERVER,)))) == {}

@@ -842,6 +842,31 @@ def test_a_pool_that_may_be_too_small_for_jobs_that_wait_for_peers(queued: int, 
     assert found(whole([main, *workers], peer, pools=(several,))).get("pool-exhausted") == expected
 
 
+def test_a_host_name_behind_slow_jobs_in_the_pool_of_a_loop() -> None:
+    """asyncio resolves names in its default pool: what was to be quick waits for all the slow jobs before it."""
+    peer = Resource("s", "socket", "socket to 10.0.0.5:80", waiters=(2, 3))
+    asks = Wait("socket", "recvfrom", resource="s", endless=True)
+    workers = [replace(waits(tid, "s", 32), wait=asks, counters=counters(switches=1)) for tid in (2, 3)]
+    runner = (Waker("runner", "memory", tid=2), Waker("runner", "memory", tid=3))
+    jobs = [Resource(f"f{n}", "async-future", "Future", waiting_tasks=(f"task-{n}",), wakers=runner) for n in (1, 2)]
+    looks_up = (frame("getaddrinfo", 905, "/usr/lib/python3.12/asyncio/base_events.py"), frame("notify", 60))
+    tasks = (
+        Task(
+            "task-1",
+            "Task-1",
+            "pending",
+            "loop-1",
+            stack=(frame("statement", 52),),
+            wait=TaskWait("thread", "f1", endless=True),
+        ),
+        Task("task-2", "Task-2", "pending", "loop-1", stack=looks_up, wait=TaskWait("thread", "f2", endless=True)),
+    )
+    several = Pool("pool", "ThreadPoolExecutor", "ThreadPoolExecutor asyncio", threads=(2, 3), limit=2, queued=8)
+    known = whole(workers, peer, *jobs, tasks=tasks, pools=(several,))
+    assert found(known).get("pool-exhausted") == "likely"
+    assert lines(known)[:2] == [32, 52]
+
+
 @pytest.mark.parametrize(("switches", "expected"), [(0, "likely"), (40, None)])
 def test_jobs_that_wait_for_a_signal_of_a_queued_job(switches: int, expected: Optional[str]) -> None:
     """Streams of a server wait for what a request that has no worker would bring: each seems to wait for the other's worker."""
@@ -930,6 +955,24 @@ def test_streams_that_ask_for_items_again_and_again(left: int, expected: Optiona
     several = Pool("pool", "ThreadPoolExecutor", "ThreadPoolExecutor-5", threads=(2, 3), limit=2, queued=1)
     main = thread(1, (frame("main", 3),), wait=Wait("sleep", endless=False, timeout_s=9.0), counters=counters())
     assert found(whole([main, *streams], *inboxes, pools=(several,))).get("pool-exhausted") == expected
+
+
+@pytest.mark.parametrize(
+    ("grade", "computes", "expected"), [("names", False, "likely"), ("refers", False, None), ("names", True, None)]
+)
+def test_workers_inside_a_library_while_a_queued_job_is_waited_for(
+    grade: WakerGrade, computes: bool, expected: Optional[str]
+) -> None:
+    """What they wait for there was not read; that a job behind them is waited for shows that the pool is too small."""
+    rows = Resource("q", "queue", "Queue rows", waiters=(1,), wakers=(Waker("runner", "memory", tid=2, grade=grade),))
+    main = waits(1, "q", 27, counters=counters())
+    collects = (frame("collect", 90, file="/venv/lib/python3.12/site-packages/frames/lazy.py"), frame("task", 60))
+    workers = [thread(tid, collects, wait=Wait("futex", "futex", endless=True), counters=counters()) for tid in (2, 3)]
+    native = thread(4, (), counters=counters(cpu=1.0 if computes else 0.0), wait=None)
+    several = Pool("pool", "ThreadPoolExecutor", "ThreadPoolExecutor-5", threads=(2, 3), limit=2, queued=1)
+    known = whole([main, *workers, native], rows, pools=(several,))
+    assert found(known).get("pool-exhausted") == expected
+    assert expected is None or lines(known)[0] == 27
 
 
 @pytest.mark.parametrize(("peer", "queued", "expected"), [(1, 2, True), (900, 2, False), (1, 0, False)])
