@@ -62,6 +62,7 @@ _SUMMARY = Template("{thread} waits{at} for a name server{server}{others}")
 _SERVER = Template(" ({address})")
 _ALL_OTHERS = Template(", and so do all other workers of its pool")
 _CALL = Template("{thread} is in {function}{at}{lasts}")
+_DNSPYTHON = Template("dns.query.{function}")
 _LASTS = Template(", in the same call for at least {seconds:.1f} s")
 _FULL = Template(
     "{pool} has {count:n worker}, which {count:v resolves|all resolve} names, and {queued:n job} {queued:v wait} for a free one"
@@ -124,7 +125,8 @@ def _match(view: View, process: Process, thread: Thread) -> Match:
     full = _full(view, process, thread)
     sure = view.window is not None and (view.matters(process, thread) or bool(full) or _awaited(view, process, behind))
     asks, calling = asks_name_server(thread), thread.calling
-    called = f"dns.query.{asks.function}" if asks is not None else calling.function if calling else "getaddrinfo"
+    named = calling.function if calling is not None else "getaddrinfo"
+    called = _DNSPYTHON(function=asks.function) if asks is not None else named
     seconds = calling.lasts_s if calling is not None else None
     lasts = _LASTS(seconds=seconds) if seconds else None
     facts: List[Said] = [_CALL(thread=who, function=called, at=at, lasts=lasts), *full]

@@ -23,6 +23,7 @@ from .queuedwork import (
     LONG_S,
     able_beside,
     asked_by_itself,
+    given_by_queued,
     is_full,
     library_groups,
     signalled_by_queued,
@@ -125,8 +126,7 @@ def _wants_a_queued_job(view: View, process: Process, pool: Pool, thread: Thread
     resource = view.graph.places.resource(process.pid, edge.resource) if edge is not None else None
     if resource is None or resource.kind not in _SIGNALS or not stays(edge) or view.moves(thread):
         return False
-    named = any(w.role == "runner" and w.tid in pool.threads and w.grade == "names" for w in resource.wakers)
-    return named and not able_beside(view, process, pool, resource)
+    return given_by_queued(view, process, pool, resource)
 
 
 def crowded(view: View, process: Process) -> Iterator[Match]:

@@ -151,11 +151,16 @@ def signalled_by_queued(view: View, process: Process, pool: Pool) -> List[Tuple[
         resource = view.graph.places.resource(process.pid, edge.resource) if edge is not None else None
         if edge is None or resource is None or not stays(edge) or thread is None:
             return []
-        own = any(w.role == "runner" and w.tid in pool.threads and w.grade == "names" for w in resource.wakers)
-        if not own or view.moves(thread) or not view.rests(thread) or able_beside(view, process, pool, resource):
+        if not given_by_queued(view, process, pool, resource) or view.moves(thread) or not view.rests(thread):
             return []
         found.append((agent, edge))
     return found
+
+
+def given_by_queued(view: View, process: Process, pool: Pool, resource: Resource) -> bool:
+    """Return whether the code of a job in a pool's queue alone gives the signal, or item, of a resource."""
+    named = any(w.role == "runner" and w.tid in pool.threads and w.grade == "names" for w in resource.wakers)
+    return named and not able_beside(view, process, pool, resource)
 
 
 def stays(edge: Optional[Edge]) -> bool:
