@@ -55,6 +55,8 @@ _HANDS_OVER = frozenset(("Tkapp_ThreadSend",))
 #: The interpreter's functions that take its locks for others: the caller is who wants the lock.
 _PYTHONS_LOCK = re.compile(r"PyThread_acquire_lock(_timed)?\b")
 _PYTHONS_OWN = re.compile(r"_?Py(Thread_acquire_lock|Mutex_Lock|ParkingLot_Park|Semaphore_(Platform)?Wait)\w*")
+#: Methods of threading.Lock and RLock (Modules/_threadmodule.c of 3.8 to 3.12); a build without symbols does not name them.
+_LOCK_METHODS = re.compile(r"$|acquire_timed\b|r?lock_(PyThread_)?acquire")
 #: Mappings whose names do not identify them.
 _NAMELESS = ("/dev/zero", "/memfd:", "/SYSV")
 
@@ -311,16 +313,29 @@ def _place(frames: Sequence[NativeFrame]) -> Optional[Wanted]:
 
 
 def _outside(frames: Sequence[NativeFrame]) -> int:
-    """Return the index of the first frame outside the interpreter's functions that take locks; 0 if there are none."""
+    """Return the index of the first frame outside the interpreter's functions that take locks; 0 if there are none.
+
+    Where an extension calls ``acquire`` of a ``threading.Lock``, as numpy's generators do, that is the extension's frame.
+    """
     own = [n for n, frame in enumerate(frames[: 2 * ABOVE]) if _PYTHONS_OWN.match(frame.function or "")]
-    return own[-1] + 1 if own else 0
+    if not own:
+        return 0
+    method = own[-1] + 1
+    for at in range(method, min(method + ABOVE, len(frames))):
+        function = frames[at].function or ""
+        if frames[at].module != frames[own[-1]].module:
+            return at
+        if function.startswith(("_PyEval_", "_queue_")) or (at == method and not _LOCK_METHODS.match(function)):
+            break
+    return method
 
 
 def _is_pythons_lock(frames: Sequence[NativeFrame]) -> bool:
     """Return whether another library takes a lock of the interpreter's kind."""
     outside = _outside(frames)
-    taken = outside and _PYTHONS_LOCK.match(frames[outside - 1].function or "")
-    return bool(taken) and outside < len(frames) and frames[outside].module != frames[outside - 1].module
+    own = next((f for f in reversed(frames[:outside]) if _PYTHONS_OWN.match(f.function or "")), None)
+    taken = own is not None and _PYTHONS_LOCK.match(own.function or "")
+    return own is not None and bool(taken) and outside < len(frames) and frames[outside].module != own.module
 
 
 def _hands_over(wanted: Sequence[Wanted]) -> bool:

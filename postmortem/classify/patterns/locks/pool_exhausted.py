@@ -149,7 +149,9 @@ def _judged(view: View, process: Process, resource: Resource, holders: List[Hold
         holders = [one for one in holders if one[0] not in waits] or holders
     free = [a for a, _w in holders if not _starves(view, process, resource, a)]
     keep = free or _parked(view, resource, holders)
-    if keep and _is_kept(view, process, resource, keep):
+    if free and all(_wants_a_lost_lock(view, agent) for agent in free):
+        yield No(_STUCK_OTHERWISE(pool=resource.description))
+    elif keep and _is_kept(view, process, resource, keep):
         yield _kept(view, process, resource, holders, keep)
     elif free and _is_crowded(view, process, resource, free):
         yield _crowded(view, process, resource, holders)
@@ -213,6 +215,14 @@ def _is_kept(view: View, process: Process, resource: Resource, keep: List[Agent]
     return not any(_moves(view, agent) for agent in _waiters(process, resource)) and all(
         _rests(view, agent) for agent in keep
     )
+
+
+def _wants_a_lost_lock(view: View, agent: Agent) -> bool:
+    """Return whether a holder waits for a lock that is locked, and nobody is known to hold: that keeps it."""
+    edge = telling(view, agent)
+    lock = view.graph.places.resource(agent.pid, edge.resource) if edge is not None else None
+    lost = lock is not None and lock.locked is True and lock.owner_tid is None and lock.owner_task is None
+    return lost and edge is not None and edge.verb == "wants"
 
 
 def _parked(view: View, resource: Resource, holders: List[Holder]) -> List[Agent]:

@@ -29,6 +29,7 @@ from ...facts.forked import lost_helpers
 from ...facts.knowledge import is_stdlib, multiprocessing, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
+from ...roots.rest import serves
 
 PATTERN = Pattern(
     id="fork-lost-thread",
@@ -102,6 +103,9 @@ _PARENT_UNREAD = Template("the parent was not read: whether the library had thre
 _THREADS_LEFT = Template(
     "the memory of process {pid} still has the control blocks of threads that were there when it was forked, and are not its own"
 )
+_NOT_TAKEN = Template(
+    "items lie in {what}, and none was taken: the other threads of the process wait for it, too, wait for jobs, or sleep"
+)
 _WAITS = Template("{thread} waits{at} for {what}, without a time limit")
 _NONE = Template(
     "no wait in {forks:n forked process|forked processes} is for the work of a thread that stayed behind in the parent"
@@ -116,6 +120,7 @@ class _Served(NamedTuple):
     file: Optional[str] = None  # else the file whose code both run
     pool: Optional[str] = None  # else the thread pool that it is a worker of
     alike: bool = True  # they run methods of one class, or one module of a library
+    untaken: bool = False  # a queue has items, and no thread of the child takes one
 
 
 def match(view: View) -> Iterator[Answer]:
@@ -155,6 +160,9 @@ def _of_thread(view: View, process: Process, thread: Thread) -> Optional[Match]:
         return None  # a thread of this process owes it
     stuck = view.graph.stuck(agent) is not None
     served = _server(view, process, thread, edge) if stuck and not passing else None
+    if served is None and not passing and _lies_untaken(view, process, edge):
+        original = _original(process, edge)
+        served = original._replace(untaken=True) if original is not None else None
     if served is None and _alone(view, process, agent):
         # a library's own threads do its work, whatever it waits for; a job of a pool is lost even where nothing was read of who
         # refers to it. A time limit only turns that into an error.
@@ -170,9 +178,9 @@ def _of_thread(view: View, process: Process, thread: Thread) -> Optional[Match]:
 
 def _server(view: View, process: Process, thread: Thread, edge: Edge) -> Optional[_Served]:
     """Return the thread of the parent that serves what a thread waits for; None if none is known to."""
-    for lost in process.left_behind:
-        if edge.resource is not None and edge.resource in lost.serves:
-            return _Served(lost, True)
+    original = _original(process, edge)
+    if original is not None:
+        return original
     parent = view.by_pid.get(process.ppid or 0)
     pooled = _pool_worker(process, parent, edge)
     if pooled is not None:
@@ -186,6 +194,26 @@ def _server(view: View, process: Process, thread: Thread, edge: Edge) -> Optiona
             if shared:
                 return _Served(lost, False, shared[0], alike=sure)
     return None
+
+
+def _original(process: Process, edge: Edge) -> Optional[_Served]:
+    """Return the thread of the parent that awaits the original of the object that a thread of a forked process waits for."""
+    return next((_Served(lost, True) for lost in process.left_behind if edge.resource in lost.serves), None)
+
+
+def _lies_untaken(view: View, process: Process, edge: Edge) -> bool:
+    """Return whether a queue that is joined has items, and no thread of the process takes one, as far as its waits tell.
+
+    The others wait until it is empty, too, wait for jobs and requests, or sleep now and then.
+    """
+    queue = view.graph.places.resource(process.pid, edge.resource)
+    if queue is None or queue.kind != "queue" or not queue.value or view.window is None:
+        return False
+    others = [thread for thread in process.threads if thread.python and thread.tid not in queue.waiters]
+    return all(
+        view.rests(t) and t.wait is not None and (t.wait.kind == "sleep" or view.idle(t) or serves(view, process, t))
+        for t in others
+    )
 
 
 def _pool_worker(process: Process, parent: Optional[Process], edge: Edge) -> Optional[_Served]:
@@ -296,7 +324,7 @@ def _lost(view: View, process: Process, thread: Thread, edge: Edge, served: _Ser
         evidence=(
             _WAITS(thread=who, at=at, what=edge.what),
             *(text for text in (known, beside, worker) if text is not None),
-            *view.graph.reasons(agent),
+            *(view.graph.reasons(agent) if not served.untaken else (_NOT_TAKEN(what=edge.what),)),
         ),
         culprits=_culprits(view, process, thread, (served.lost,)),
         victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Dict, List, Optional, Sequence, Tuple
 
+import pytest
+
 from postmortem.evidence import Gil, Interpreter, NativeFrame, PythonFrame, Resource, Thread, Wait
 from postmortem.extract.process.gil import gil_id, gil_resources
 from postmortem.extract.process.threadtable import ThreadTable
@@ -139,6 +141,23 @@ def test_a_lock_that_an_extension_takes_of_the_interpreters_kind() -> None:
     assert only(settled(core, {1: (AT, *SEMAPHORE)}, {1: waiting, 2: inside, 3: inside})).owner_tid is None
     unseen = only(settled(core, {1: (AT, *SEMAPHORE)}, {1: waiting, 2: inside}))
     assert (unseen.kind, unseen.owner_tid) == ("lock", None)  # the third thread may be inside as well
+
+
+@pytest.mark.parametrize(
+    ("between", "kind"),
+    [
+        (("acquire_timed", "lock_PyThread_acquire_lock", "cfunction_call"), "lock"),
+        ((None, None, "PyObject_Call"), "lock"),  # a build without symbols
+        (("acquire_timed", "lock_PyThread_acquire_lock", "_PyEval_EvalFrameDefault"), "semaphore"),
+        (("_queue_SimpleQueue_get_impl", "_queue_SimpleQueue_get", "cfunction_call"), "semaphore"),
+    ],
+)
+def test_a_lock_of_threading_that_an_extension_takes(between: Tuple[Optional[str], ...], kind: str) -> None:
+    """By its method ``acquire``, as numpy's generators do; not where Python code called it, nor a queue's get."""
+    frames = [*TAKING, *(native(name, PYTHON) for name in between), native("seed")]
+    resource = only(settled(Core([1, 2], {AT: bytes(32)}), {1: (AT, *SEMAPHORE)}, {1: frames, 2: BUSY}))
+    assert resource.kind == kind
+    assert (resource.description == "a lock wanted in seed of _units.so") is (kind == "lock")
 
 
 def test_a_library_that_calls_back_into_itself() -> None:

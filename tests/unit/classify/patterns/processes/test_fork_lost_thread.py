@@ -64,6 +64,26 @@ def test_the_consumer_of_a_queue_was_not_forked() -> None:
 
 
 @pytest.mark.parametrize(
+    ("items", "beside", "confidence"),
+    [
+        (3, Wait("sleep", "nanosleep", endless=False, timeout_s=0.5), "likely"),
+        (0, Wait("sleep", "nanosleep", endless=False, timeout_s=0.5), "possible"),
+        (3, Wait("socket", "recvfrom", "s", endless=True), "possible"),
+    ],
+)
+def test_a_queue_that_no_thread_of_the_child_empties(items: int, beside: Wait, confidence: str) -> None:
+    """Who refers to it was not read: its items lie there, unless another thread may have taken one and work on it."""
+    known = joins()
+    child = known.processes[1]
+    queue = changed(child.resources[0], closed=None, value=items)
+    beats = thread(3, [frame("beat", 40)], wait=beside, counters=counters(switches=2))
+    flushes = changed(child.threads[0], counters=counters())
+    child = changed(child, resources=(queue,), threads=(flushes, beats))
+    finding = told(changed(known, processes=(known.processes[0], child), window_s=1.0))
+    assert finding is not None and finding.confidence == confidence
+
+
+@pytest.mark.parametrize(
     ("known", "confidence"),
     [
         ({"serves": ()}, "likely"),  # methods of one class
