@@ -56,6 +56,8 @@ MIN_SHARE = 0.5
 MIN_CROWD, KEPT = 5, 0.95
 #: Least share of waiting tasks that did not wait yet when the window began, which tells that each waits for less than it.
 MOST = 0.8
+#: Where a handler of logging takes its lock (Lib/logging/__init__.py, 3.8-3.15).
+_HANDLES = (("logging/__init__.py", "handle"), ("logging/__init__.py", "acquire"))
 #: Functions that take the next item out of a queue between processes, under its lock for reading.
 _TAKES = tuple((file, "get") for file in (*multiprocessing("queues"), *multiprocessing("pool"), "billiard/queues.py"))
 
@@ -137,6 +139,16 @@ def _keeps(view: View, process: Process, queue: LockQueue) -> bool:
     return not view.graph.stuck(Agent(process.pid, holder.tid)) and view.moves(holder)
 
 
+def _keeps_messages(view: View, queue: LockQueue) -> bool:
+    """Return whether the lock is that of a handler of logging, which waits for a peer, a disk or a pause meanwhile.
+
+    Writing a message is to take no time: nobody waits on purpose for another thread's to be written.
+    """
+    taken = queue.held.frame if queue.held is not None else None
+    slow = queue.holder is not None and queue.holder.wait is not None and view.rests(queue.holder)
+    return slow and taken is not None and in_table(taken, _HANDLES)
+
+
 def _is_held_up(view: View, queue: LockQueue) -> bool:
     """Return whether the holder waits for another lock, without an end, and did not go on: that lock is the cause."""
     holder = queue.holder
@@ -172,8 +184,9 @@ def _match(view: View, process: Process, queue: LockQueue) -> Match:
     frames += wanting[:2]
     frames += queue.inside(view)
     moves = queue.moved > 1 or queue.moved >= MIN_MOVED * count
+    sure = (moves and count >= MIN_CROWD) or _keeps_messages(view, queue)
     return Match(
-        confidence="likely" if moves and queue.share >= MIN_SHARE and count >= MIN_CROWD else "possible",
+        confidence="likely" if sure and queue.share >= MIN_SHARE else "possible",
         summary=_SUMMARY(count=count, lock=lock, holder=named, moves=_CHANGES() if queue.moved else None),
         evidence=tuple(facts),
         culprits=tuple(view.culprit(process, f, queue.holder) for f in list(dict.fromkeys(frames))[:6]),

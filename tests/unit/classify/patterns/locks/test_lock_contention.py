@@ -58,6 +58,19 @@ def test_one_waiter_is_no_queue(count: int, expected: Optional[str]) -> None:
     assert found(contended(count)).get("lock-contention") == expected
 
 
+@pytest.mark.parametrize(
+    ("file", "expected"), [("/usr/lib/python3.12/logging/__init__.py", "likely"), (None, "possible")]
+)
+def test_two_that_queue_for_a_handler_of_logging(file: Optional[str], expected: str) -> None:
+    """It writes to a slow peer while it has its lock: no message is to wait for another."""
+    known = contended(2)
+    one = known.processes[0]
+    taken = held("l", 1, 20)
+    taken = changed(taken, frame=frame("handle", 966, file)) if file is not None else taken
+    threads = tuple(changed(t, holds=(taken,)) if t.holds else t for t in one.threads)
+    assert found(changed(known, processes=(changed(one, threads=threads),)))["lock-contention"] == expected
+
+
 @pytest.mark.parametrize(("at", "expected"), [(50, "likely"), (25, "possible"), (24, None)])
 def test_how_many_want_it_on_average(at: int, expected: Optional[str]) -> None:
     """Six threads that are a quarter of the time there are one and a half; fewer, and it says how many. Those that are
