@@ -72,7 +72,7 @@ def test_the_consumer_of_a_queue_was_not_forked() -> None:
     ],
 )
 def test_a_queue_that_no_thread_of_the_child_empties(items: int, beside: Wait, confidence: str) -> None:
-    """Who refers to it was not read: its items lie there, unless another thread may have taken one and work on it."""
+    """Items lie there, though references to it were not read, unless another thread may have taken one and work on it."""
     known = joins()
     child = known.processes[1]
     queue = changed(child.resources[0], closed=None, value=items)
