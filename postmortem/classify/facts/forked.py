@@ -7,9 +7,11 @@ import re
 from typing import Dict, Iterator, List, Optional, Sequence
 
 from ...evidence import NativeFrame, Process, PythonFrame, Thread
-from .knowledge import BEGINS, in_table
+from .knowledge import BEGINS, in_table, multiprocessing, own_frame
 from .view import View
 
+#: Files and function in which multiprocessing forks.
+LAUNCH = (multiprocessing("popen_fork"), "_launch")
 #: Extension modules of Python, by the ends of their names (PEP 3149, PEP 384). Plain libraries under them, such as those of
 #: linear algebra, start their threads anew after a fork.
 _EXTENSION = re.compile(r"\.(cpython-[\w.-]+|abi3|pypy[\w.-]+)\.so$")
@@ -18,6 +20,13 @@ _EXTENSION = re.compile(r"\.(cpython-[\w.-]+|abi3|pypy[\w.-]+)\.so$")
 def own_frames(frames: Sequence[PythonFrame]) -> List[PythonFrame]:
     """Return the frames of a child of multiprocessing itself, without those that fork copied from its parent."""
     return list(itertools.takewhile(lambda frame: not in_table(frame, BEGINS), frames))
+
+
+def forked_at(thread: Thread) -> Optional[PythonFrame]:
+    """Return the line of the program that forked, as the copied frames of the parent show; None if they do not."""
+    files, function = LAUNCH
+    depth = next((n for n, f in enumerate(thread.python) if f.function == function and f.file.endswith(files)), None)
+    return own_frame(thread.python[depth:]) if depth is not None else None
 
 
 def own_stacks(child: Process) -> Iterator[List[PythonFrame]]:

@@ -2,7 +2,8 @@
 
 **What it looks like.** A thread is in `read` (`recv`, `communicate`, `for line in pipe`) without a timeout. The intended writer
 has ended or closed its end; a copy of the write end is still open in the reader itself, in a daemon that its child left
-behind, or in a process that was forked meanwhile.
+behind, or in a process that was forked meanwhile. So it is with a connection that its server has closed, of which worker
+processes, forked while it was open, have kept copies.
 
 **Easily mistaken for** an idle worker, whose parent can still send something; `network-wait`; `child-wait`, where the child
 that should write is still alive.
@@ -24,8 +25,9 @@ from ....waitgraph import Agent
 from ...facts import clauses
 from ...facts.ended import ended_children
 from ...facts.ended import told as told_ends
+from ...facts.forked import forked_at
 from ...facts.knowledge import gets_item, in_table, own_frame
-from ...facts.peers import answers_later
+from ...facts.peers import answers_later, port_of
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from . import pipes
@@ -55,6 +57,17 @@ _REMEDY_FOR_OTHERS = Template(
     "the write end (close_fds=True, the spawn method); or read up to a length or a sentinel rather than to the end."
 )
 _SUMMARY = Template("{reader} waits{at} for the end of a pipe, which is still open for writing in {holders:; }")
+_CONNECTION = Template(
+    "{reader} waits{at} for the end of a connection that its server has closed; {heirs: and } inherited it when "
+    "{count:v it was|they were} forked, and {count:v keeps|keep} it open"
+)
+_HEIRS = Template(
+    "the process that listens at that port, and forked them, has it no more; none of them waits at a connection"
+)
+_REMEDY_FOR_CONNECTIONS = Template(
+    "Start worker processes before the server accepts connections, or with the spawn or forkserver method; or close what they "
+    "inherit at their start."
+)
 _HOLDER = Template("{name}, as {how: and }")
 _ITSELF = Template("that process itself")
 #: Collects all output of a program, until the end of file (Lib/subprocess.py).
@@ -80,6 +93,7 @@ def match(view: View) -> Iterator[Answer]:
     talking = caught(view)
     for process in view.processes:
         yield from (_match(view, waiter, read_ends(waiter)) for waiter in _still_read(view, process))
+        yield from _kept_connections(view, process)
         for waiter in (w for w in waiters(view, process) if w.agent not in talking):
             ends = read_ends(waiter)
             if any((pipe.key or "").startswith("fifo:") for pipe in ends):
@@ -129,6 +143,50 @@ def _healthy(view: View, waiter: Waiter, pipe: Resource) -> Optional[No]:
     if any(view.moves(thread) for process in held for thread in process.threads):
         return No(_HOLDER_WORKS(reader=waiter.who))
     return None
+
+
+def _kept_connections(view: View, process: Process) -> Iterator[Match]:
+    """Yield a match for each thread that reads from a connection which its server has closed, and forked processes have kept."""
+    sockets = {r.id: r for r in process.resources if r.kind == "socket" and r.remote and not r.accepted}
+    for thread in process.threads:
+        wait, frame = thread.wait, own_frame(thread.python)
+        socket = sockets.get(wait.resource or "") if wait is not None and wait.endless is True else None
+        heirs = _heirs(view, socket) if socket is not None and not view.moves(thread) else []
+        if socket is None or not heirs:
+            continue
+        at, names = clauses.at(frame), tuple(clauses.process(heir) for heir in heirs)
+        mains = [(heir, main) for heir in heirs for main in [view.main(heir)] if main is not None]
+        forks = [(heir, main, line) for heir, main in mains for line in [forked_at(main)] if line is not None]
+        yield Match(
+            confidence="likely" if view.window is not None and view.matters(process, thread) else "possible",
+            summary=_CONNECTION(reader=clauses.named(thread), at=at, heirs=names[:3], count=len(names)),
+            evidence=(_READS(reader=clauses.named(thread), at=at, pipe=socket.description), *socket.because, _HEIRS()),
+            culprits=(
+                *(view.culprit(heir, line, main) for heir, main, line in forks[:1]),
+                *((view.culprit(process, frame, thread),) if frame is not None else ()),
+            ),
+            victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
+            remedy=_REMEDY_FOR_CONNECTIONS(),
+            pid=process.pid,
+        )
+
+
+def _heirs(view: View, socket: Resource) -> List[Process]:
+    """Return the processes that have the other end of a connection, if they only inherited it; none if one may use it.
+
+    Several have it, each forked by the process that listens at its port, and that one has it no more. What a server's own
+    worker has accepted, that worker has alone.
+    """
+    pids = {waker.pid for waker in socket.wakers if waker.role == "end"}
+    heirs = [view.by_pid[pid] for pid in sorted(pid or 0 for pid in pids) if pid in view.by_pid]
+    server = view.by_pid.get(heirs[0].ppid or 0) if heirs else None
+    if server is None or not socket.closed or not 1 < len(heirs) == len(pids) or server.pid in pids:
+        return []
+    listens = port_of(socket.remote) in {str(port) for port in server.listening or ()}
+    inherited = all(heir.ppid == server.pid and heir.forked for heir in heirs)
+    threads = [thread for heir in heirs for thread in heir.threads]
+    idle = all(view.rests(t) and t.wait is not None and t.wait.kind not in ("socket", "event-loop") for t in threads)
+    return heirs if listens and inherited and idle else []
 
 
 def _is_left_open(view: View, waiter: Waiter, others: Sequence[Holder]) -> bool:

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from typing import FrozenSet, Iterator, List, Optional, Tuple
 
-from ....evidence import Thread
+from ....evidence import NativeFrame, Process, Resource, Thread
 from ....evidence.vocabulary import ResourceKind
 from ....findings import Culprit, Template, Text
-from ....waitgraph import Cycle, Edge
-from ...facts import clauses
+from ....waitgraph import Agent, Cycle, Edge
+from ...facts import clauses, native
 from ...facts.deeds import later, who_comes_to
 from ...facts.knowledge import own_frame
 from ...facts.view import View
@@ -54,6 +54,15 @@ _LOOP_REMEDY = Template(
     "for longer than a moment: use asyncio.Lock there, or acquire the lock on another thread (asyncio.to_thread)."
 )
 
+_LIBRARY = Template(
+    "{holder} waits{at}, inside {where}, for a thread of that library, and that thread wants {lock}, which {holder} holds"
+)
+_LIBRARY_HOLDS = Template("{holder} holds {lock} (recorded in it), and waits{at}, inside {where}, without a time limit")
+_LIBRARY_WANTS = Template("{helper}, a thread that this library has begun, wants {lock}")
+_LIBRARY_REMEDY = Template(
+    "Do not hand a library something that comes back to the object which is in use during the call: give it another connection "
+    "(cursor, reader), or fetch the data as a whole before."
+)
 _SUMMARY = Template(
     "{count} threads wait for each other in a cycle ({agents: → }{more} → back): {things: and }{others}"
 )
@@ -71,10 +80,54 @@ def match(view: View) -> Iterator[Answer]:
     cycles = [cycle for cycle in view.graph.cycles if _is_of_locks(cycle)]
     for cycle in cycles:
         yield _match(view, cycle)
-    for process in view.pythons if not view.graph.cycles else ():
+    through = [match for process in view.pythons for match in _through_libraries(view, process)]
+    yield from through
+    for process in view.pythons if not view.graph.cycles and not through else ():
         waits = sum(e.resource is not None and bool(e.named) for t in process.threads for e in view.edges(process, t))
         if waits:
             yield No(_NO_CIRCLE(threads=len(process.threads), pid=process.pid))
+
+
+def _through_libraries(view: View, process: Process) -> Iterator[Match]:
+    """Yield a match for each native lock whose holder waits inside a library of which an own thread wants that lock.
+
+    What the holder waits for was not read, but a thread of that library is to do it.
+    """
+    for lock in process.resources:
+        holder = view.thread(process, lock.owner_tid)
+        inside = native.called(holder)[:1] if holder is not None and lock.owner_basis == "recorded" else ()
+        if holder is None or not inside or not _waits_for_good(view, holder):
+            continue
+        for helper in view.threads(process, lock.waiters):
+            own = [frame for frame in helper.native if native.is_program(frame)]
+            if helper.python or not own or own[-1].module != inside[0].module or not _waits_for_good(view, helper):
+                continue
+            yield _library(view, process, holder, helper, lock, inside[0])
+
+
+def _waits_for_good(view: View, thread: Thread) -> bool:
+    """Return whether a thread waits without a time limit, and did not go on."""
+    return thread.wait is not None and thread.wait.endless is True and not view.moves(thread)
+
+
+def _library(
+    view: View, process: Process, holder: Thread, helper: Thread, lock: Resource, inside: NativeFrame
+) -> Match:
+    """Return the match of a thread that waits for a library whose own thread wants a lock of the waiting one."""
+    frame, where = own_frame(holder.python), native.located(inside)
+    at = clauses.at(frame)
+    return Match(
+        confidence="likely" if view.window is not None else "possible",
+        summary=_LIBRARY(holder=clauses.named(holder), at=at, where=where, lock=lock.description),
+        evidence=(
+            _LIBRARY_HOLDS(holder=clauses.named(holder), lock=lock.description, at=at, where=where),
+            _LIBRARY_WANTS(helper=clauses.named(helper), lock=lock.description),
+        ),
+        culprits=(view.culprit(process, frame, holder),) if frame is not None else (),
+        victims=tuple(view.victim_of(a) for a in view.graph.behind(frozenset((Agent(process.pid, holder.tid),)))),
+        pid=process.pid,
+        remedy=_LIBRARY_REMEDY(),
+    )
 
 
 def _is_of_locks(cycle: Cycle) -> bool:

@@ -25,8 +25,8 @@ from ....findings import Confidence, Culprit, Template, ThreadName
 from ....sourcepaths import is_program, package
 from ....waitgraph import Agent, Edge
 from ...facts import clauses
-from ...facts.forked import lost_helpers
-from ...facts.knowledge import is_stdlib, multiprocessing, own_frame
+from ...facts.forked import LAUNCH, forked_at, lost_helpers
+from ...facts.knowledge import is_stdlib, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
 from ...roots.rest import serves
@@ -65,7 +65,6 @@ _RUNTIME = re.compile(
 )
 _ANY = "?"
 _THREADS = "ThreadPoolExecutor"
-_LAUNCH = (multiprocessing("popen_fork"), "_launch")
 _SHOWN = 3
 #: Least part of the window for which a call lasts that waits again and again.
 _WHOLE = 0.9
@@ -139,7 +138,7 @@ def match(view: View) -> Iterator[Answer]:
 
 def _launched(process: Process) -> bool:
     """Return whether multiprocessing forked the process, as the copied frames of its parent show."""
-    files, function = _LAUNCH
+    files, function = LAUNCH
     return any(f.function == function and f.file.endswith(files) for t in process.threads for f in t.python)
 
 
@@ -348,7 +347,7 @@ def _of_tasks(view: View, process: Process) -> Optional[Match]:
     first, name = Agent(process.pid, task=waiting[0].id), library.rsplit("/", 1)[-1]
     frames = [(Agent(process.pid, task=task.id), own_frame(task.stack)) for task in waiting[:_SHOWN]]
     running = next((t for t in process.threads if t.is_main), process.threads[0])
-    started = _started(running)
+    started = forked_at(running)
     return Match(
         confidence="likely",
         summary=_TASK_SUMMARY(
@@ -491,7 +490,7 @@ def _culprits(view: View, process: Process, thread: Thread, lost: Tuple[LeftBehi
     """Return the waiting line, the line that forked, and where the parent waits for the child."""
     frame = own_frame(thread.python)
     found = [view.culprit(process, frame, thread)] if frame is not None else []
-    started = _started(thread)
+    started = forked_at(thread)
     if started is not None:
         found.append(view.culprit(process, started, thread))
     parent = view.by_pid.get(process.ppid or 0)
@@ -501,10 +500,3 @@ def _culprits(view: View, process: Process, thread: Thread, lost: Tuple[LeftBehi
         if parent is not None and at is not None:
             found.append(view.culprit(parent, at, server))
     return tuple(dict.fromkeys(found))
-
-
-def _started(thread: Thread) -> Optional[PythonFrame]:
-    """Return the line of the program that forked, as the copied frames of the parent show; None if they do not."""
-    files, function = _LAUNCH
-    depth = next((n for n, f in enumerate(thread.python) if f.function == function and f.file.endswith(files)), None)
-    return own_frame(thread.python[depth:]) if depth is not None else None

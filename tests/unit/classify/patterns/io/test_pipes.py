@@ -20,10 +20,10 @@ from postmortem.evidence import (
     Waker,
 )
 from postmortem.evidence import replace as changed
-from postmortem.evidence.vocabulary import Deed, EndMode
+from postmortem.evidence.vocabulary import Deed, EndMode, WaitKind
 
 from .....support.diagnosed import classify
-from .....support.make import counters, evidence, found, frame, process, silent, stack, thread
+from .....support.make import counters, evidence, found, frame, lines, process, silent, stack, thread
 from .....support.pipes import CHILD, FULL, OTHER, OUTPUT, PARENT, child, daemon, of, pipe, waits
 
 
@@ -537,3 +537,42 @@ def test_what_an_ended_program_had_started_keeps_its_output_open(
     assert found(evidence(parent, gone, tail)).get("pipe-never-closed") in (
         (expected,) if expected else (None, "possible")
     )
+
+
+@pytest.mark.parametrize(
+    ("holders", "waits", "ports", "expected"),
+    [
+        ((2, 3), "semaphore", (80,), "likely"),
+        ((2,), "semaphore", (80,), None),  # a worker of a server has its client's connection alone
+        ((2, 3), "socket", (80,), None),
+        ((2, 3), "semaphore", (81,), None),
+        ((1, 2, 3), "semaphore", (80,), None),  # the server has it, too, and may write
+    ],
+)
+def test_a_connection_that_forked_processes_have_inherited(
+    holders: Tuple[int, ...], waits: WaitKind, ports: Tuple[int, ...], expected: Optional[str]
+) -> None:
+    """The server that forked them has closed it, and the client waits for its end: the line that forks comes first."""
+    ends = tuple(Waker("end", "kernel", pid=pid) for pid in holders)
+    socket = Resource("s", "socket", "socket", remote="127.0.0.1:80", accepted=False, closed=True, wakers=ends)
+    reads = Wait("socket", "recvfrom", "s", endless=True)
+    client = process(
+        [thread(1, [frame("ask", 96)], wait=reads, counters=counters())], resources=(socket,), listening=ports
+    )
+    begun = (*stack("multiprocessing.popen_fork._launch", "multiprocessing.process.start"), frame("begin", 48))
+    heirs = [
+        process(
+            [
+                thread(
+                    pid, (frame("work", 25), *begun), wait=Wait(waits, endless=True), counters=counters(), is_main=True
+                )
+            ],
+            pid=pid,
+            ppid=1,
+            forked=True,
+        )
+        for pid in (2, 3)
+    ]
+    known = evidence(client, *heirs)
+    assert found(known).get("pipe-never-closed") == expected
+    assert expected is None or lines(known) == [48, 96]

@@ -22,6 +22,7 @@ from postmortem.evidence.vocabulary import Deed, OwnerBasis, ResourceKind
 
 from .....support.diagnosed import classify
 from .....support.make import (
+    counters,
     evidence,
     found,
     frame,
@@ -104,6 +105,31 @@ def test_a_chain_is_no_cycle() -> None:
     diagnosis = classify(evidence(process([thread(1), holder, *queue], resources=(lock("lock-1", 2, (3, 4)),))))
     assert "lock-order-deadlock" not in {f.pattern for f in diagnosis.findings}
     assert any(r.pattern == "lock-order-deadlock" and "no cycle of locks" in r.because for r in diagnosis.ruled_out)
+
+
+@pytest.mark.parametrize(
+    ("begun", "basis", "moves", "expected"),
+    [
+        ("libarrow.so", "recorded", 0, "likely"),
+        ("libother.so", "recorded", 0, None),
+        ("libarrow.so", "inferred", 0, None),
+        ("libarrow.so", "recorded", 9, None),
+    ],
+)
+def test_a_library_whose_own_thread_wants_a_lock_of_its_caller(
+    begun: str, basis: OwnerBasis, moves: int, expected: Optional[str]
+) -> None:
+    """The caller waits inside it, for what was not read: its thread is to do that, and waits for the caller's lock."""
+    into = [NativeFrame("pthread_cond_wait", "/lib/libc.so.6", 1), NativeFrame("Future::Wait", "/venv/libarrow.so", 2)]
+    back = [NativeFrame("LockContext", "/venv/_duck.so", 3), NativeFrame("Pool::Run", f"/venv/{begun}", 4)]
+    waits, wants = Wait("condition", "futex", "c", endless=True), Wait("mutex", "futex", "m", endless=True)
+    caller = thread(1, (*into, frame("copy", 39)), wait=waits, counters=counters())
+    helper = thread(2, back, wait=wants, counters=counters(switches=moves))
+    context = Resource("m", "mutex", "a mutex wanted in LockContext", 1, basis, (2,))
+    known = evidence(
+        process([caller, helper], resources=(context, Resource("c", "condition", "a condition", native=True)))
+    )
+    assert found(known).get("lock-order-deadlock") == expected
 
 
 def test_a_cycle_through_a_join() -> None:
