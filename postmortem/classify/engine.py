@@ -109,7 +109,7 @@ def classify(evidence: Evidence) -> Outcome:
     findings = _shortened(
         [
             _finding(evidence, pattern, match, matches)._replace(
-                culprits=_with_own_lines(view, match, _with_ancestor(view, match))
+                culprits=_new_lines_first(_with_own_lines(view, match, _with_ancestor(view, match)))
             )
             for pattern, match in ranked(view, matches)
         ]
@@ -177,6 +177,18 @@ def _with_ancestor(view: View, match: Match) -> Tuple[Culprit, ...]:
         if agent is not None and frame is not None:
             return (*match.culprits[:_MOST_OWN], view.culprit_of(agent, frame), *match.culprits[_MOST_OWN:])
     return match.culprits
+
+
+def _new_lines_first(culprits: Tuple[Culprit, ...]) -> Tuple[Culprit, ...]:
+    """Return the culprits, those at the line of an earlier one, of another thread, task or process, after all others."""
+    seen: Set[Tuple[str, Optional[int], str]] = set()
+    again: List[Culprit] = []
+    for culprit in culprits:
+        place = culprit.file, culprit.line, culprit.function
+        if place in seen:
+            again.append(culprit)
+        seen.add(place)
+    return (*(culprit for culprit in culprits if culprit not in again), *again)
 
 
 def _with_own_lines(view: View, match: Match, culprits: Tuple[Culprit, ...]) -> Tuple[Culprit, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from postmortem.classify.engine import all_patterns
 from postmortem.classify.pattern import TIERS
-from postmortem.evidence import Pool, Resource, Wait, Waker, decode, encode, replace
+from postmortem.evidence import HeldLock, Pool, Resource, Wait, Waker, decode, encode, replace
 from postmortem.evidence.vocabulary import PoolKind
 
 from ...support.diagnosed import classify
@@ -94,3 +94,20 @@ def test_the_line_that_waits_for_a_child_is_named_beside_the_childs() -> None:
     assert (leading.pattern, [(c.pid, c.line) for c in leading.culprits]) == ("stdin-wait", [(2, 9), (1, 40)])
     circle = classify(evidence(replace(parent, ppid=2), child))  # as evidence that was tampered with may say
     assert circle.findings[0].pattern == "stdin-wait"
+
+
+def test_lines_that_were_named_come_after_new_ones() -> None:
+    """Three entries are to show three lines, not one line of three threads."""
+    threads, locks = [], []
+    for tid, wanted, line in ((2, 3, 7), (3, 4, 7), (4, 2, 9)):
+        holds = (HeldLock(f"l-{tid}", frame("take", 6), 0, "with-slot"),)
+        wait = Wait("lock", "futex", f"l-{wanted}", endless=True)
+        threads.append(thread(tid, [frame("take", line)], wait=wait, holds=holds))
+        locks.append(Resource(f"l-{wanted}", "lock", f"Lock {wanted}", wanted, "with-slot", (tid,)))
+    first = classify(evidence(process(threads, resources=tuple(locks)))).findings[0]
+    found_lines = [c.line or 0 for c in first.culprits]
+    assert (first.pattern, found_lines[:3], sorted(found_lines)) == (
+        "lock-order-deadlock",
+        [7, 6, 9],
+        [6, 6, 6, 7, 7, 9],
+    )

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import FrozenSet, Iterator, List, Optional, Tuple
 
 from ....evidence import NativeFrame, Process, Resource, Thread
-from ....evidence.vocabulary import ResourceKind
+from ....evidence.vocabulary import ResourceKind, WaitKind
 from ....findings import Culprit, Template, Text
 from ....waitgraph import Agent, Cycle, Edge
 from ...facts import clauses, native
@@ -47,6 +47,9 @@ _LOCKS: FrozenSet[ResourceKind] = frozenset(
 _PYTHON: FrozenSet[ResourceKind] = frozenset(
     ("lock", "rlock", "condition", "semaphore", "shared-semaphore", "file-lock")
 )
+#: Waits inside a library for a thread of its own, and of that thread for a native lock.
+_SIGNALS: FrozenSet[WaitKind] = frozenset(("condition", "semaphore", "futex"))
+_NATIVE: FrozenSet[WaitKind] = frozenset(("mutex", "lock"))
 _NAMED = 6
 
 _LOOP_REMEDY = Template(
@@ -96,18 +99,20 @@ def _through_libraries(view: View, process: Process) -> Iterator[Match]:
     for lock in process.resources:
         holder = view.thread(process, lock.owner_tid)
         inside = native.called(holder)[:1] if holder is not None and lock.owner_basis == "recorded" else ()
-        if holder is None or not inside or not _waits_for_good(view, holder):
+        if holder is None or not inside or not _waits_for_good(view, holder, _SIGNALS):
             continue
         for helper in view.threads(process, lock.waiters):
             own = [frame for frame in helper.native if native.is_program(frame)]
-            if helper.python or not own or own[-1].module != inside[0].module or not _waits_for_good(view, helper):
+            begun = bool(own) and own[-1].module == inside[0].module and not helper.is_main and not helper.python
+            if not begun or not _waits_for_good(view, helper, _NATIVE):
                 continue
             yield _library(view, process, holder, helper, lock, inside[0])
 
 
-def _waits_for_good(view: View, thread: Thread) -> bool:
-    """Return whether a thread waits without a time limit, and did not go on."""
-    return thread.wait is not None and thread.wait.endless is True and not view.moves(thread)
+def _waits_for_good(view: View, thread: Thread, kinds: FrozenSet[WaitKind]) -> bool:
+    """Return whether a thread is in a wait of some kinds without a time limit, and did not go on."""
+    wait = thread.wait
+    return wait is not None and wait.kind in kinds and wait.endless is True and not view.moves(thread)
 
 
 def _library(

@@ -58,15 +58,16 @@ def inversion(basis: OwnerBasis = "recorded") -> Process:
 
 def test_a_mutex_and_the_gil_in_two_orders() -> None:
     """Both owners are recorded: a proof. The line that called into the library with the GIL held comes first, then the
-    place in the library, then the other side's; it comes before that the GIL is kept by native code."""
+    place in the library, then the other side's, a line that was named at last; it comes before that the GIL is kept by native
+    code."""
     findings = classify(evidence(inversion())).findings
     first = findings[0]
     assert (first.pattern, first.confidence) == ("native-lock-gil-inversion", "proven")
     assert [(c.tid, c.file.rsplit("/", 1)[-1], c.line) for c in first.culprits] == [
         (3, "service.py", 7),
         (3, "_units.cpp", 20),
-        (2, "service.py", 7),
         (2, "_units.cpp", 13),
+        (2, "service.py", 7),
     ]
     assert [v.tid for v in first.victims] == [1]
     assert "gil-held-by-native" in [f.pattern for f in findings[1:]]
