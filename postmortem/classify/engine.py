@@ -181,14 +181,12 @@ def _with_ancestor(view: View, match: Match) -> Tuple[Culprit, ...]:
 
 def _new_lines_first(culprits: Tuple[Culprit, ...]) -> Tuple[Culprit, ...]:
     """Return the culprits, those at the line of an earlier one, of another thread, task or process, after all others."""
-    seen: Set[Tuple[str, Optional[int], str]] = set()
+    first: Dict[Tuple[str, Optional[int], str], Culprit] = {}
     again: List[Culprit] = []
     for culprit in culprits:
-        place = culprit.file, culprit.line, culprit.function
-        if place in seen:
+        if first.setdefault((culprit.file, culprit.line, culprit.function), culprit) is not culprit:
             again.append(culprit)
-        seen.add(place)
-    return (*(culprit for culprit in culprits if culprit not in again), *again)
+    return (*first.values(), *again)
 
 
 def _with_own_lines(view: View, match: Match, culprits: Tuple[Culprit, ...]) -> Tuple[Culprit, ...]:
