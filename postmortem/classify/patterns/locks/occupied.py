@@ -11,7 +11,7 @@ from ....findings import Template, Text
 from ....findings.told import RootKind
 from ....sourcepaths import package
 from ....waitgraph import Agent
-from ....waitgraph.edges import EdgeKind
+from ....waitgraph.edges import EdgeKind, What
 from ...facts import clauses
 from ...facts.knowledge import in_table, is_library, is_stdlib, own_frame
 from ...facts.view import View
@@ -38,7 +38,6 @@ _ONLY = Template(
     "the only worker of {pool} is occupied by a job that waits{at}, and {queued:n job} {queued:v wait} in its queue"
 )
 _AT = Template("{count:n worker} {count:v wait} at {frame} for {what}")
-_INSIDE_LIBRARY = Template("{count:n worker} {count:v wait} at {frame} in native code; what for could not be read")
 _WANTS = Template("{agent} waits{at} for what a job in the queue would give, and no other code that can still run")
 _NAME = Template("{task} waits in the same queue for a host name to be resolved, which asyncio does in this pool, too")
 _STANDS = Template("none of them moved during the window")
@@ -273,11 +272,10 @@ def _stands(view: View, way: Way) -> bool:
 
 
 def _match(view: View, process: Process, pool: Pool, ways: List[Way], slow: bool = False, asks: bool = False) -> Match:
-    places: Counter[Tuple[Optional[PythonFrame], Optional[str]]] = Counter()
+    places: Counter[Tuple[Optional[PythonFrame], Optional[What]]] = Counter()
     for way in ways:
         edge = way.edges[0] if way.edges else way.edge
-        what = edge.what if edge is not None and isinstance(edge.what, str) else None
-        places[frame_of(view, way.start), what] += 1
+        places[frame_of(view, way.start), edge.what if edge is not None else None] += 1
     frames = [frame for (frame, _what), _count in places.most_common() if frame is not None]
     endless = all(stays(edge) for way in ways for edge in (*way.edges, way.edge))
     first = {frame_of(view, way.start): way.start for way in reversed(ways)}
@@ -291,16 +289,14 @@ def _match(view: View, process: Process, pool: Pool, ways: List[Way], slow: bool
     told = _SUMMARY(count=len(ways), pool=pool.description, at=at, queued=pool.queued) if len(ways) > 1 else None
     tasks = _waiting_tasks(process, pool)
     names = [task for task in tasks if any(in_table(frame, _NAMES) for frame in task.stack)]
-    given = Counter(frame for task in tasks for frame in [own_frame(task.stack)] if frame is not None)
-    by_task = [view.culprit_of(_agent(process, tasks, frame), frame) for frame, _count in given.most_common(1)]
+    lines = [(frame, Agent(process.pid, task=task.id)) for task in tasks for frame in [own_frame(task.stack)] if frame]
+    given, giver = Counter(frame for frame, _task in lines), dict(reversed(lines))
+    by_task = (view.culprit_of(giver[frame], frame) for frame, _count in given.most_common(1))
     return Match(
         confidence="likely" if (names if slow else sure and not able) else "possible",
         summary=told or _ONLY(pool=pool.description, at=at, queued=pool.queued),
         evidence=(
-            *(
-                _AT(count=count, frame=frame, what=what) if what else _INSIDE_LIBRARY(count=count, frame=frame)
-                for (frame, what), count in places.most_common(4)
-            ),
+            *(_AT(count=count, frame=frame, what=what) for (frame, what), count in places.most_common(4)),
             *(_NAME(task=Agent(process.pid, task=task.id)) for task in names[:1]),
             *(() if slow and names else _time(view, slow, asks, stands)),
             *(_ABLE(what=resource.description) for resource in able[:1]),
@@ -316,11 +312,6 @@ def _waiting_tasks(process: Process, pool: Pool) -> List[Task]:
     """Return the tasks that wait for jobs of a pool."""
     jobs = {r.id for r in process.resources if any(w.role == "runner" and w.tid in pool.threads for w in r.wakers)}
     return [task for task in process.tasks if task.wait is not None and task.wait.resource in jobs]
-
-
-def _agent(process: Process, tasks: List[Task], frame: PythonFrame) -> Agent:
-    """Return the first of some tasks that waits at a line."""
-    return next(Agent(process.pid, task=task.id) for task in tasks if own_frame(task.stack) == frame)
 
 
 def _time(view: View, slow: bool, asks: bool, stands: bool) -> Iterator[Text]:
