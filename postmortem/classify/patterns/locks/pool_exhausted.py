@@ -149,9 +149,7 @@ def _judged(view: View, process: Process, resource: Resource, holders: List[Hold
         holders = [one for one in holders if one[0] not in waits] or holders
     free = [a for a, _w in holders if not _starves(view, process, resource, a)]
     keep = free or _parked(view, resource, holders)
-    if free and all(_wants_a_lost_lock(view, agent) for agent in free):
-        yield No(_STUCK_OTHERWISE(pool=resource.description))
-    elif keep and _is_kept(view, process, resource, keep):
+    if keep and _is_kept(view, process, resource, keep):
         yield _kept(view, process, resource, holders, keep)
     elif free and _is_crowded(view, process, resource, free):
         yield _crowded(view, process, resource, holders)
@@ -218,7 +216,7 @@ def _is_kept(view: View, process: Process, resource: Resource, keep: List[Agent]
 
 
 def _wants_a_lost_lock(view: View, agent: Agent) -> bool:
-    """Return whether a holder waits for a lock that is locked, and nobody is known to hold: that keeps it."""
+    """Return whether a holder waits for a lock that is locked, and nobody is known to hold."""
     edge = telling(view, agent)
     lock = view.graph.places.resource(agent.pid, edge.resource) if edge is not None else None
     lost = lock is not None and lock.locked is True and lock.owner_tid is None and lock.owner_task is None
@@ -347,10 +345,13 @@ def _rests(view: View, agent: Agent) -> bool:
 
 
 def _stays(view: View, agent: Agent) -> bool:
-    """Return whether an agent is seen to rest without an end: no time limit, or one of a minute or more."""
+    """Return whether an agent is seen to rest without an end: no time limit, or one of a minute or more.
+
+    Not for a lock that nobody is known to hold, which may be the cause.
+    """
     thread, task = view.graph.places.thread(agent), view.graph.places.task(agent)
     wait = thread.wait if thread is not None else task.wait if task is not None else None
-    if wait is None or not view.window or not _rests(view, agent):
+    if wait is None or not view.window or not _rests(view, agent) or _wants_a_lost_lock(view, agent):
         return False
     by_peer = task is not None and set_by_protocols(view.graph.places.by_pid[agent.pid].resources, task)
     if by_peer or wait.kind in _OUTSIDE or wait.kind == "descriptor":  # an answer may be slow, a message may never come
