@@ -11,7 +11,7 @@ from .knowledge import BEGINS, in_table, multiprocessing, own_frame
 from .view import View
 
 #: Files and function in which multiprocessing forks.
-LAUNCH = (multiprocessing("popen_fork"), "_launch")
+_LAUNCH = tuple((file, "_launch") for file in multiprocessing("popen_fork"))
 #: Extension modules of Python, by the ends of their names (PEP 3149, PEP 384). Plain libraries under them, such as those of
 #: linear algebra, start their threads anew after a fork.
 _EXTENSION = re.compile(r"\.(cpython-[\w.-]+|abi3|pypy[\w.-]+)\.so$")
@@ -22,11 +22,14 @@ def own_frames(frames: Sequence[PythonFrame]) -> List[PythonFrame]:
     return list(itertools.takewhile(lambda frame: not in_table(frame, BEGINS), frames))
 
 
+def launches(frame: PythonFrame) -> bool:
+    """Return whether multiprocessing forks in a frame: in a child, it and those that called it are copies of the parent's."""
+    return in_table(frame, _LAUNCH)
+
+
 def forked_at(thread: Thread) -> Optional[PythonFrame]:
     """Return the line of the program that forked, as the copied frames of the parent show; None if they do not."""
-    files, function = LAUNCH
-    depth = next((n for n, f in enumerate(thread.python) if f.function == function and f.file.endswith(files)), None)
-    return own_frame(thread.python[depth:]) if depth is not None else None
+    return own_frame(list(itertools.dropwhile(lambda frame: not launches(frame), thread.python)))
 
 
 def own_stacks(child: Process) -> Iterator[List[PythonFrame]]:

@@ -334,8 +334,9 @@ def _is_pythons_lock(frames: Sequence[NativeFrame]) -> bool:
     """Return whether another library takes a lock of the interpreter's kind."""
     outside = _outside(frames)
     own = next((f for f in reversed(frames[:outside]) if _PYTHONS_OWN.match(f.function or "")), None)
-    taken = own is not None and _PYTHONS_LOCK.match(own.function or "")
-    return own is not None and bool(taken) and outside < len(frames) and frames[outside].module != own.module
+    if own is None or not _PYTHONS_LOCK.match(own.function or ""):
+        return False
+    return outside < len(frames) and frames[outside].module != own.module
 
 
 def _hands_over(wanted: Sequence[Wanted]) -> bool:

@@ -141,7 +141,7 @@ class Polling:
             span, local = _span(frame), self._locals(frame)
             follower = Follower(
                 self._memory,
-                self._named(frame),
+                self._named(frame, local),
                 local.__contains__,
                 span,
                 frame.line,
@@ -163,11 +163,11 @@ class Polling:
     def _locals(self, frame: Frame) -> Mapping[str, int]:
         return dict(self._frames.locals(frame))
 
-    def _named(self, frame: Frame) -> Callable[[str], Optional[int]]:
-        values, namespace = dict(self._frames.locals(frame)), self._frames.globals(frame)
+    def _named(self, frame: Frame, local: Mapping[str, int]) -> Callable[[str], Optional[int]]:
+        namespace = self._frames.globals(frame)
 
         def named(name: str) -> Optional[int]:
-            found = values.get(name)
+            found = local.get(name)
             if found is None and namespace:
                 try:
                     found = self._frames.objects.lookup(namespace, name)
@@ -230,7 +230,8 @@ class Polling:
         if rounds.works or rounds.limited:
             return None
         sets, changes = gives(loop)
-        named, local = self._named(frame), self._locals(frame)
+        local = self._locals(frame)
+        named = self._named(frame, local)
         found = [
             self._tested(read, frame, named, local, changes)
             for read in reads(loop)

@@ -147,28 +147,36 @@ def _healthy(view: View, waiter: Waiter, pipe: Resource) -> Optional[No]:
 
 def _kept_connections(view: View, process: Process) -> Iterator[Match]:
     """Yield a match for each thread that reads from a connection which its server has closed, and forked processes have kept."""
-    sockets = {r.id: r for r in process.resources if r.kind == "socket" and r.remote and not r.accepted}
-    for thread in process.threads:
-        wait, frame = thread.wait, own_frame(thread.python)
-        socket = sockets.get(wait.resource or "") if wait is not None and wait.endless is True else None
-        heirs = _heirs(view, socket) if socket is not None and not view.moves(thread) else []
-        if socket is None or not heirs:
-            continue
-        at, names = clauses.at(frame), tuple(clauses.process(heir) for heir in heirs)
-        mains = [(heir, main) for heir in heirs for main in [view.main(heir)] if main is not None]
-        forks = [(heir, main, line) for heir, main in mains for line in [forked_at(main)] if line is not None]
-        yield Match(
-            confidence="likely" if view.window is not None and view.matters(process, thread) else "possible",
-            summary=_CONNECTION(reader=clauses.named(thread), at=at, heirs=names[:3], count=len(names)),
-            evidence=(_READS(reader=clauses.named(thread), at=at, pipe=socket.description), *socket.because, _HEIRS()),
-            culprits=(
-                *(view.culprit(heir, line, main) for heir, main, line in forks[:1]),
-                *((view.culprit(process, frame, thread),) if frame is not None else ()),
-            ),
-            victims=tuple(view.victim(process, t) for t in view.waits_on(process, thread.tid)),
-            remedy=_REMEDY_FOR_CONNECTIONS(),
-            pid=process.pid,
-        )
+    for waiter in waiters(view, process):
+        wait = waiter.thread.wait
+        reads = waiter.task is None and wait is not None and wait.endless is True and wait.syscall in pipes.READS
+        heirs = _heirs(view, waiter.resource) if reads and waiter.resource.kind == "socket" else []
+        if heirs:
+            yield _connection(view, waiter, heirs)
+
+
+def _connection(view: View, waiter: Waiter, heirs: List[Process]) -> Match:
+    """Return the match of a connection that only forked processes keep open."""
+    process, at = waiter.process, clauses.at(own_frame(waiter.frames))
+    names = tuple(clauses.process(heir) for heir in heirs)
+    mains = [(heir, main) for heir in heirs for main in [view.main(heir)] if main is not None]
+    forks = [(heir, main, line) for heir, main in mains for line in [forked_at(main)] if line is not None]
+    return Match(
+        confidence="likely" if view.window is not None and view.matters(process, waiter.thread) else "possible",
+        summary=_CONNECTION(reader=waiter.who, at=at, heirs=names[:3], count=len(names)),
+        evidence=(
+            _READS(reader=waiter.who, at=at, pipe=waiter.resource.description),
+            *waiter.resource.because,
+            _HEIRS(),
+        ),
+        culprits=(
+            *(view.culprit(heir, line, main) for heir, main, line in forks[:1]),
+            *pipes.culprits_of(view, waiter),
+        ),
+        victims=tuple(view.victim(process, t) for t in view.waits_on(process, waiter.thread.tid)),
+        remedy=_REMEDY_FOR_CONNECTIONS(),
+        pid=process.pid,
+    )
 
 
 def _heirs(view: View, socket: Resource) -> List[Process]:
@@ -180,7 +188,9 @@ def _heirs(view: View, socket: Resource) -> List[Process]:
     pids = {waker.pid for waker in socket.wakers if waker.role == "end"}
     heirs = [view.by_pid[pid] for pid in sorted(pid or 0 for pid in pids) if pid in view.by_pid]
     server = view.by_pid.get(heirs[0].ppid or 0) if heirs else None
-    if server is None or not socket.closed or not 1 < len(heirs) == len(pids) or server.pid in pids:
+    if server is None or socket.accepted or not socket.closed or server.pid in pids:
+        return []
+    if not 1 < len(heirs) == len(pids):
         return []
     listens = port_of(socket.remote) in {str(port) for port in server.listening or ()}
     inherited = all(heir.ppid == server.pid and heir.forked for heir in heirs)

@@ -13,7 +13,7 @@ from ...facts.knowledge import is_library, multiprocessing, own_frame
 from ...facts.view import View
 
 WRITES = frozenset(("write", "writev", "pwrite64", "sendto", "sendmsg", "sendmmsg", "sendfile", "splice"))
-_READS = frozenset(("read", "readv", "recvfrom", "recvmsg"))
+READS = frozenset(("read", "readv", "recvfrom", "recvmsg"))
 #: Files whose frames show that a task waits for a process started by its loop.
 _ASYNC_CHILD = ("asyncio/subprocess.py", "asyncio/base_subprocess.py")
 _STDERR = 2
@@ -192,7 +192,7 @@ def read_ends(waiter: Waiter) -> List[Resource]:
         parts = [r for r in process.resources if r.part_of == waiter.resource.id]
     if any(part.listening for part in parts):
         return []  # a server waits for clients; what else it polls only wakes it
-    polls = waiter.task is None and wait.syscall not in _READS  # a socket pair that a loop polls is its wake-up channel
+    polls = waiter.task is None and wait.syscall not in READS  # a socket pair that a loop polls is its wake-up channel
     return [r for r in parts if _reads(process, r) and not (polls and r.kind == "socket")]
 
 

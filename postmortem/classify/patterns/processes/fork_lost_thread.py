@@ -25,7 +25,7 @@ from ....findings import Confidence, Culprit, Template, ThreadName
 from ....sourcepaths import is_program, package
 from ....waitgraph import Agent, Edge
 from ...facts import clauses
-from ...facts.forked import LAUNCH, forked_at, lost_helpers
+from ...facts.forked import forked_at, launches, lost_helpers
 from ...facts.knowledge import is_stdlib, own_frame
 from ...facts.view import View
 from ...pattern import Answer, Match, No, Pattern
@@ -138,8 +138,7 @@ def match(view: View) -> Iterator[Answer]:
 
 def _launched(process: Process) -> bool:
     """Return whether multiprocessing forked the process, as the copied frames of its parent show."""
-    files, function = LAUNCH
-    return any(f.function == function and f.file.endswith(files) for t in process.threads for f in t.python)
+    return any(launches(frame) for thread in process.threads for frame in thread.python)
 
 
 def _of_thread(view: View, process: Process, thread: Thread) -> Optional[Match]:

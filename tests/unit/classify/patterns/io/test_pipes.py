@@ -540,22 +540,23 @@ def test_what_an_ended_program_had_started_keeps_its_output_open(
 
 
 @pytest.mark.parametrize(
-    ("holders", "waits", "ports", "expected"),
+    ("holders", "waits", "ports", "call", "expected"),
     [
-        ((2, 3), "semaphore", (80,), "likely"),
-        ((2,), "semaphore", (80,), None),  # a worker of a server has its client's connection alone
-        ((2, 3), "socket", (80,), None),
-        ((2, 3), "semaphore", (81,), None),
-        ((1, 2, 3), "semaphore", (80,), None),  # the server has it, too, and may write
+        ((2, 3), "semaphore", (80,), "recvfrom", "likely"),
+        ((2,), "semaphore", (80,), "recvfrom", None),  # a worker of a server has its client's connection alone
+        ((2, 3), "socket", (80,), "recvfrom", None),
+        ((2, 3), "semaphore", (81,), "recvfrom", None),
+        ((1, 2, 3), "semaphore", (80,), "recvfrom", None),  # the server has it, too, and may write
+        ((2, 3), "semaphore", (80,), "sendto", None),
     ],
 )
 def test_a_connection_that_forked_processes_have_inherited(
-    holders: Tuple[int, ...], waits: WaitKind, ports: Tuple[int, ...], expected: Optional[str]
+    holders: Tuple[int, ...], waits: WaitKind, ports: Tuple[int, ...], call: str, expected: Optional[str]
 ) -> None:
     """The server that forked them has closed it, and the client waits for its end: the line that forks comes first."""
     ends = tuple(Waker("end", "kernel", pid=pid) for pid in holders)
     socket = Resource("s", "socket", "socket", remote="127.0.0.1:80", accepted=False, closed=True, wakers=ends)
-    reads = Wait("socket", "recvfrom", "s", endless=True)
+    reads = Wait("socket", call, "s", endless=True)
     client = process(
         [thread(1, [frame("ask", 96)], wait=reads, counters=counters())], resources=(socket,), listening=ports
     )
